@@ -1,0 +1,348 @@
+package rubicon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// errHead is the cancellation cause of an attempt whose head did not come.
+var errHead = fmt.Errorf("%w: no head of an answer", ErrStalled)
+
+// attempt hands the booked attempt to Base, observes it, and folds what it
+// showed into the record.
+func (c *call) attempt(ticket Ticket) {
+	ctx := c.attemptContext()
+	parent := c.req.Context()
+	var cancel context.CancelCauseFunc
+	if c.needsCancel() {
+		parent, cancel = context.WithCancelCause(parent)
+	}
+	ctx.Context = parent
+	transport, _ := c.base.(*http.Transport)
+	seen := watch(ctx, transport, c.stopper(cancel))
+	out := c.outgoing(ctx)
+
+	c.t.Trace.attemptStart(c, ticket)
+	head := startHead(c.t.Stall.Head, cancel)
+	res, err := c.base.RoundTrip(out)
+	if head.stop() && c.req.Context().Err() == nil {
+		res, err = nil, head.error(res, err)
+	}
+	c.tries++
+
+	a := Attempt{Evidence: Evidence{Reach: ReachSent}, Resends: max(0, seen.resends())}
+	if err != nil {
+		a.Evidence = seen.observe(out, err).evidence()
+	} else {
+		c.bind(res, ticket, cancel)
+	}
+	seen.release()
+	if err != nil && cancel != nil {
+		cancel(context.Canceled)
+	}
+	c.learn(ticket, res, err, a)
+	c.t.Trace.attemptEnd(c, ticket, err)
+}
+
+// A headLimit ends an attempt when the head of its answer does not come.
+type headLimit struct {
+	after time.Duration
+	timer *time.Timer
+	state atomic.Uint32 // 0: running, 1: stopped, 2: fired
+}
+
+// startHead starts a limit; nil if there is none.
+func startHead(after time.Duration, cancel context.CancelCauseFunc) *headLimit {
+	if after <= 0 {
+		return nil
+	}
+	l := &headLimit{after: after}
+	l.timer = time.AfterFunc(after, func() {
+		if l.state.CompareAndSwap(0, 2) {
+			cancel(errHead)
+		}
+	})
+	return l
+}
+
+// stop ends the limit and reports whether it had been reached. After it the
+// limit does not end anything, a body least of all.
+func (l *headLimit) stop() bool {
+	if l == nil {
+		return false
+	}
+	l.timer.Stop()
+	return !l.state.CompareAndSwap(0, 1)
+}
+
+// error is what a call of Base comes to whose limit was reached. A head that
+// came at the same moment is lost: its body was ended with the attempt.
+func (l *headLimit) error(res *http.Response, err error) error {
+	if res != nil {
+		res.Body.Close()
+		return fmt.Errorf("%w for %v", errHead, l.after)
+	}
+	return fmt.Errorf("%w for %v: %w", errHead, l.after, err)
+}
+
+// attemptContext returns the context node of the next attempt. The first is
+// part of the call; none is used twice.
+func (c *call) attemptContext() *attemptContext {
+	if c.tries == 0 {
+		return &c.watch
+	}
+	return new(attemptContext)
+}
+
+// needsCancel reports whether the attempt may have to be ended by us: for its
+// head, or to stop a resend of a request without a body over HTTP/2.
+func (c *call) needsCancel() bool {
+	return c.t.Stall.Head > 0 || !c.terms.Safe && !hasBody(c.req)
+}
+
+// stopper returns what stops a resend, or nil where none can happen.
+func (c *call) stopper(cancel context.CancelCauseFunc) context.CancelFunc {
+	if c.terms.Safe || hasBody(c.req) {
+		return nil
+	}
+	return func() { cancel(context.Canceled) }
+}
+
+// outgoing returns the copy of the request that Base is given. The caller's is
+// never modified.
+func (c *call) outgoing(ctx context.Context) *http.Request {
+	out := c.req.WithContext(ctx)
+	out.Body, c.guard = c.sendBody()
+	if c.terms.Safe {
+		return out
+	}
+	// net/http takes a GetBody, and an idempotency key, as permission to send
+	// again by itself. It looks for the key under its canonical name only.
+	out.GetBody = nil
+	if c.key != "" || hidesKey(c.req.Header) {
+		out.Header = c.hideKeys()
+	}
+	return out
+}
+
+// sendBody returns the body of the next attempt, and its guard if it needs
+// one: only where another may follow it, and not where the next is a reader of
+// its own anyway.
+func (c *call) sendBody() (io.ReadCloser, *sendBody) {
+	if !hasBody(c.req) {
+		return c.req.Body, nil
+	}
+	if bodyMaker(c.req) == nil || c.req.GetBody != nil && isSnapshot(c.req.GetBody) {
+		return c.body, nil
+	}
+	b := newSendBody(c.body)
+	return b, b
+}
+
+// The header names that net/http takes as permission to send again.
+const (
+	keyHeaderName  = "Idempotency-Key"
+	keyHeaderXName = "X-Idempotency-Key"
+)
+
+// hidesKey reports whether h has a header that net/http must not find.
+func hidesKey(h http.Header) bool {
+	_, key := h[keyHeaderName]
+	_, x := h[keyHeaderXName]
+	return key || x
+}
+
+// hideKeys returns the request's header with the operation's key in it, and
+// every idempotency key under a name that net/http does not look for. Header
+// names are case-insensitive (RFC 9110 section 5.1).
+func (c *call) hideKeys() http.Header {
+	h := maps.Clone(c.req.Header)
+	if h == nil {
+		h = make(http.Header)
+	}
+	if c.key != "" {
+		h[textproto.CanonicalMIMEHeaderKey(c.keyHeader())] = []string{c.key}
+	}
+	for _, name := range [...]string{keyHeaderName, keyHeaderXName} {
+		if values, ok := h[name]; ok {
+			delete(h, name)
+			h[strings.ToLower(name)] = values
+		}
+	}
+	return h
+}
+
+// learn folds what an attempt brought into the record: the answer in hand, or
+// what Base returned in place of one.
+func (c *call) learn(ticket Ticket, res *http.Response, err error, a Attempt) {
+	c.res, c.err = res, err
+	if err != nil {
+		a.Ended, a.Final = true, isFinal(err)
+	} else {
+		c.judge(&a)
+	}
+	if c.mayFollow(&a) {
+		c.schedule(&a)
+	}
+	c.t.Throttle.count(a)
+	// An error of the journal is not the caller's: a fact that is lost costs
+	// availability, never safety.
+	_ = c.r.observe(c.req.Context(), ticket, Fact{Attempt: a})
+}
+
+// mayFollow reports whether another attempt may follow a, as far as a itself
+// says.
+func (c *call) mayFollow(a *Attempt) bool {
+	if a.Final {
+		return false
+	}
+	t := &c.terms
+	return a.Verdict == VerdictNotApplied || a.Verdict == VerdictUnknown && (t.Idempotent || t.Repeat || t.Keyed)
+}
+
+// judge reads the answer in hand as far as the next decision needs it.
+func (c *call) judge(a *Attempt) {
+	res := c.res
+	reach := a.Reach
+	resends := a.Resends
+	*a = judge(c.endpoint, res.StatusCode, nil)
+	a.Reach, a.Resends, a.Ended = max(a.Reach, reach), resends, true
+	if a.Verdict == VerdictSucceeded && !c.terms.Safe && isStream(res.Header) {
+		a.Verdict, a.Proof, a.Ended = VerdictUnknown, ProofNone, false
+		return
+	}
+	if saysNo(res.Header) {
+		a.Final = true
+	}
+	if !c.mayFollow(a) && !c.endpoint.speaks(res.StatusCode) {
+		return
+	}
+	body, ok := c.hold()
+	b := judge(c.endpoint, res.StatusCode, errorCodes(res.Header, body))
+	a.Verdict, a.Proof, a.Final = b.Verdict, b.Proof, b.Final || a.Final || !ok
+	if hint := retryInfo(body); hint.final && a.Verdict == VerdictNotApplied {
+		a.Final = true
+	}
+	a.NotBefore = later(a.NotBefore, asked(res.Header, body, time.Now()))
+}
+
+// asked returns the time before which the answer asks not to come again.
+func asked(h http.Header, body []byte, now time.Time) time.Time {
+	var at time.Time
+	if d, ok := retryAfter(h, now); ok {
+		at = after(now, d)
+	} else if hint := retryInfo(body); hint.ok {
+		at = after(now, hint.delay)
+	}
+	return at
+}
+
+// after returns now+d, or a time that is never waited for.
+func after(now time.Time, d time.Duration) time.Time {
+	const never = 100 * 365 * 24 * time.Hour
+	return now.Add(min(d, never))
+}
+
+// hold reads the answer in hand within bounds, and frees its connection. It
+// returns what it read, and whether that was all. The caller of RoundTrip gets
+// every byte in any case.
+func (c *call) hold() ([]byte, bool) {
+	if c.res.Body == nil || c.res.Body == http.NoBody {
+		return nil, true
+	}
+	h := hold(c.res.Body)
+	body, ok := h.whole(c.req.Context(), first(c.t.Stall.Bytes, holdTime))
+	if !ok {
+		c.res.Body = h
+		return nil, false
+	}
+	c.res.Body = io.NopCloser(bytes.NewReader(body))
+	return body, true
+}
+
+// schedule sets the time before which no attempt may follow a.
+func (c *call) schedule(a *Attempt) {
+	if c.r.delays == nil {
+		c.r.delays = c.t.newBackoff()
+	}
+	delay := c.r.delays.NextBackOff()
+	if delay == backoff.Stop {
+		a.Final = true
+		return
+	}
+	a.NotBefore = later(a.NotBefore, time.Now().Add(delay))
+}
+
+// bind makes res the caller's: its Request, and a body that ends what has to
+// end with it.
+func (c *call) bind(res *http.Response, ticket Ticket, cancel context.CancelCauseFunc) {
+	res.Request = c.req
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return // the body is the connection, and the context its life
+	}
+	stream := !c.terms.Safe && res.StatusCode/100 == 2 && isStream(res.Header)
+	if cancel == nil && c.t.Stall.Bytes <= 0 && !stream {
+		return
+	}
+	if _, ok := res.Body.(io.Writer); ok {
+		return
+	}
+	r, ctx, req, trace := c.r, c.req.Context(), c.req, c.t.Trace
+	res.Body = &body{
+		rc:    res.Body,
+		limit: c.t.Stall.Bytes,
+		ended: func(err error) {
+			if cancel != nil {
+				cancel(context.Canceled)
+			}
+			if stream {
+				_ = r.observe(ctx, ticket, Fact{Attempt: unjudged(err)})
+				r.settled()
+			}
+			trace.answerEnd(req, r, err)
+		},
+	}
+}
+
+// unjudged is what the end of a stream says that no contract judges: a clean
+// end, or a reader who has enough, leave the head's word.
+func unjudged(err error) Attempt {
+	a := Attempt{Ended: true}
+	switch {
+	case err == nil:
+		a.Evidence = Evidence{ReachAccepted, VerdictSucceeded, ProofUnjudged}
+	case errors.Is(err, io.EOF):
+		a.Evidence = Evidence{ReachTerminal, VerdictSucceeded, ProofUnjudged}
+	}
+	return a
+}
+
+// answer returns the answer in hand.
+func (c *call) answer(d Decision) *http.Response {
+	if d.Action == Report {
+		c.discourage()
+	}
+	return c.res
+}
+
+// A pair is a body that closes another with it.
+type pair struct {
+	io.ReadCloser
+	other io.Closer
+}
+
+// Close implements [io.Closer].
+func (p *pair) Close() error {
+	return errors.Join(p.ReadCloser.Close(), p.other.Close())
+}

@@ -1,0 +1,368 @@
+package rubicon
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// A request is one different request of an operation: what it is, and the
+// record of its attempts, whatever calls made them.
+type request struct {
+	entry // the record; of a named operation, what this process knows of it
+
+	op       *Operation // nil without one
+	id       identity
+	hops     []identity // where redirects took it
+	key      Key        // named: the journal's
+	journal  Journal    // named: where the record is kept
+	keyValue string     // the idempotency key that goes out; "" before the first
+	delays   backoff.BackOff
+	cause    error // what Base returned last in place of an answer
+	calls    int   // RoundTrips so far
+	running  int   // RoundTrips under way
+}
+
+// An identity says what a request asks for. Two requests of an unnamed
+// operation with the same identity are one intent.
+type identity struct {
+	method, scheme, host, path, query string
+	length                            int64
+	body                              func() (io.ReadCloser, error) // nil: none, or readable only once
+	once                              bool                          // has a body that is readable only once
+	hash                              uint64                        // of the body, if hashed
+	hashed                            bool
+}
+
+// identify returns the identity of req, with its body not yet hashed.
+func identify(req *http.Request) identity {
+	id := identity{
+		method: req.Method, scheme: req.URL.Scheme, host: req.URL.Host,
+		path: req.URL.EscapedPath(), query: req.URL.RawQuery,
+	}
+	if hasBody(req) {
+		id.length, id.body, id.once = req.ContentLength, req.GetBody, req.GetBody == nil
+	}
+	return id
+}
+
+// alike reports whether id and other may be one, their bodies aside. A body
+// that is readable only once is like no other.
+func (id *identity) alike(other *identity) bool {
+	return id.method == other.method && id.host == other.host && id.path == other.path &&
+		id.query == other.query && id.scheme == other.scheme &&
+		!id.once && !other.once && (id.body == nil) == (other.body == nil) && id.length == other.length
+}
+
+// bodySeed keys the hashes of bodies, which never leave the process.
+var bodySeed = maphash.MakeSeed()
+
+// sum hashes the body, once.
+func (id *identity) sum() error {
+	if id.hashed || id.body == nil {
+		return nil
+	}
+	var h maphash.Hash
+	h.SetSeed(bodySeed)
+	if err := readBody(&h, id.body); err != nil {
+		return err
+	}
+	id.hash, id.hashed = h.Sum64(), true
+	return nil
+}
+
+// readBody copies a fresh body to w.
+func readBody(w io.Writer, get func() (io.ReadCloser, error)) error {
+	body, err := get()
+	if err != nil {
+		return fmt.Errorf("rubicon: GetBody: %w", err)
+	}
+	defer body.Close()
+	if _, err := io.Copy(w, body); err != nil {
+		return fmt.Errorf("rubicon: reading the body that GetBody returned: %w", err)
+	}
+	return nil
+}
+
+// hasBody reports whether req has a body to send.
+func hasBody(req *http.Request) bool {
+	return req.Body != nil && req.Body != http.NoBody
+}
+
+// join finds the request of op that req belongs to, or adds it. It reports
+// whether req's body was read to find out, so that a fresh one must be sent:
+// a GetBody may return the very reader that is the body.
+func (op *Operation) join(t *Transport, req *http.Request) (r *request, read bool, err error) {
+	if op.over() {
+		return nil, false, ErrEnded
+	}
+	if r := op.redirected(req); r != nil {
+		return r, false, nil
+	}
+	if op.intent.Key.Name != "" && !isSafe(req.Method) {
+		return op.bind(t), false, nil
+	}
+	id := identify(req)
+	for _, r := range op.candidates(&id) {
+		read = read || id.body != nil
+		if err := id.sum(); err != nil {
+			return nil, read, err
+		}
+		if op.claim(r, &id) {
+			return r, read, nil
+		}
+	}
+	return op.add(id), read, nil
+}
+
+// redirected returns the request that req is the next hop of, if the redirect
+// kept an unsafe method (RFC 9110 sections 15.4.8 and 15.4.9).
+func (op *Operation) redirected(req *http.Request) *request {
+	if req.Response == nil || req.Response.Request == nil || isSafe(req.Method) {
+		return nil
+	}
+	from := identify(req.Response.Request)
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	for _, r := range op.open {
+		if !r.leads(&from) {
+			continue
+		}
+		r.hops = append(r.hops, identify(req))
+		r.calls++
+		r.running++
+		op.latest = r
+		return r
+	}
+	return nil
+}
+
+// leads reports whether from is r or one of the hops of r, bodies aside.
+func (r *request) leads(from *identity) bool {
+	if r.id.alikeOnce(from) {
+		return true
+	}
+	for i := range r.hops {
+		if r.hops[i].alikeOnce(from) {
+			return true
+		}
+	}
+	return false
+}
+
+// alikeOnce is alike for bodies that are readable only once too.
+func (id *identity) alikeOnce(other *identity) bool {
+	a, b := *id, *other
+	a.once, b.once, a.body, b.body = false, false, nil, nil
+	return a.alike(&b)
+}
+
+// candidates returns the requests that id may be a retry of.
+func (op *Operation) candidates(id *identity) []*request {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	var like []*request
+	for _, r := range op.open {
+		if r.journal == nil && r.running == 0 && r.id.alike(id) {
+			like = append(like, r)
+		}
+	}
+	return like
+}
+
+// claim makes r the request of another call with identity id, unless it is
+// another's, or somebody is at it.
+func (op *Operation) claim(r *request, id *identity) bool {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if r.running > 0 || r.id.sum() != nil || r.id.hash != id.hash {
+		return false
+	}
+	if rec := r.record(); r.busy(&rec) {
+		return false
+	}
+	r.calls++
+	r.running++
+	if !isSafe(id.method) || op.latest == nil {
+		op.latest = r
+	}
+	return true
+}
+
+// busy reports whether an attempt of r is still under way.
+func (r *request) busy(rec *Record) bool {
+	return rec.some(func(a *Attempt) bool { return !a.Ended && a.Verdict == VerdictUnknown })
+}
+
+// add makes a new request with identity id.
+func (op *Operation) add(id identity) *request {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	r := op.newLocked()
+	r.id = id
+	if latest := op.latest; latest == nil || !isSafe(id.method) || isSafe(latest.id.method) {
+		op.latest = r
+	}
+	return r
+}
+
+// newLocked returns a new open request with one call running.
+func (op *Operation) newLocked() *request {
+	r := &op.inline
+	if r.op != nil {
+		r = new(request)
+	}
+	r.op, r.calls, r.running = op, 1, 1
+	op.open = append(op.open, r)
+	return r
+}
+
+// bind returns the one unsafe request of a named operation.
+func (op *Operation) bind(t *Transport) *request {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	for _, r := range op.open {
+		if r.journal != nil {
+			r.calls++
+			r.running++
+			op.latest = r
+			return r
+		}
+	}
+	r := op.newLocked()
+	r.key, r.journal = op.intent.Key, t.journal()
+	r.id.method = http.MethodPost
+	op.latest = r
+	return r
+}
+
+// leave says that a call of r is over. A request that was answered for good is
+// forgotten: the same one again is a new intent, such as the next poll. One
+// with a key stays.
+func (r *request) leave() {
+	if r.op == nil {
+		return
+	}
+	r.op.mu.Lock()
+	defer r.op.mu.Unlock()
+	r.running--
+	r.dropLocked()
+}
+
+// settled tells r that its record changed after its calls were over.
+func (r *request) settled() {
+	if r.op == nil {
+		return
+	}
+	r.op.mu.Lock()
+	defer r.op.mu.Unlock()
+	r.dropLocked()
+}
+
+func (r *request) dropLocked() {
+	if r.running > 0 || r.journal != nil {
+		return
+	}
+	r.entry.mu.Lock()
+	o := r.rec.Outcome()
+	r.entry.mu.Unlock()
+	if o != Succeeded && o != Failed && o != Incomplete {
+		return
+	}
+	open := r.op.open
+	for i, other := range open {
+		if other == r {
+			r.op.open = append(open[:i], open[i+1:]...)
+			r.id.body = nil
+			return
+		}
+	}
+}
+
+// fingerprint returns a hash over method, URL, idempotency key and body of
+// req, the body as far as it can be read twice; else its length stands for it
+// and the fingerprint is marked as weak. Credentials in the URL are left out.
+func fingerprint(req *http.Request, key string) (string, error) {
+	h := sha256.New()
+	u := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path, RawPath: req.URL.RawPath, RawQuery: req.URL.RawQuery}
+	fmt.Fprintf(h, "%q %q %q\n", req.Method, u.String(), key)
+	prefix := "bytes:"
+	switch {
+	case !hasBody(req):
+	case req.GetBody != nil:
+		if err := readBody(h, req.GetBody); err != nil {
+			return "", err
+		}
+	default:
+		prefix = "length:"
+		fmt.Fprintf(h, "%d", req.ContentLength)
+	}
+	return prefix + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// keyFor returns the idempotency key of r: the one that req carries, else one
+// that follows from the operation's key, else a random one. It is the same for
+// every attempt of r.
+func (r *request) keyFor(req *http.Request, header string) string {
+	if own := req.Header.Get(header); own != "" {
+		return own
+	}
+	if r.key.Name == "" {
+		return newID()
+	}
+	sum := sha256.Sum256([]byte("rubicon\x00" + r.key.Scope + "\x00" + r.key.Name))
+	return hex.EncodeToString(sum[:16])
+}
+
+// begin books an attempt, in the journal first.
+func (r *request) begin(ctx context.Context, p Proposal) (Ticket, error) {
+	if r.journal == nil {
+		return r.entry.Begin(ctx, p)
+	}
+	p.Key, p.ID = r.key, newID()
+	ticket, err := r.journal.Begin(context.WithoutCancel(ctx), p)
+	if err != nil {
+		return Ticket{}, err
+	}
+	return ticket, r.load(ctx)
+}
+
+// observe tells the record, and the journal if there is one, a fact.
+func (r *request) observe(ctx context.Context, t Ticket, f Fact) error {
+	r.entry.Observe(ctx, t, f)
+	if r.journal == nil {
+		return nil
+	}
+	return r.journal.Observe(context.WithoutCancel(ctx), t, f)
+}
+
+// load takes over what the journal knows.
+func (r *request) load(ctx context.Context) error {
+	if r.journal == nil {
+		return nil
+	}
+	rec, err := r.journal.Load(context.WithoutCancel(ctx), r.key)
+	if err != nil {
+		return err
+	}
+	r.entry.mu.Lock()
+	defer r.entry.mu.Unlock()
+	r.rec = rec
+	return nil
+}
+
+// host returns the host that messages name.
+func host(req *http.Request) string {
+	if req.URL == nil {
+		return "?"
+	}
+	return strings.ToLower(req.URL.Host)
+}

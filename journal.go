@@ -1,0 +1,267 @@
+package rubicon
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A Journal keeps the records of named operations. The transport asks it
+// before the first byte of every attempt and tells it what it learns. Its
+// methods may be called concurrently, and with a context that the caller of
+// the operation can't cancel.
+type Journal interface {
+	// Begin decides whether the attempt may be made and books it, in one step,
+	// so that nothing can come between the two. When it returns, the attempt
+	// is recorded as one that may have been sent. A *BlockedError says that it
+	// may not be made; after any other error nothing is known, and nothing
+	// may be sent.
+	Begin(ctx context.Context, p Proposal) (Ticket, error)
+
+	// Observe folds a fact about the ticket's attempt into the record. It may
+	// be repeated, and come late or out of order.
+	Observe(ctx context.Context, t Ticket, f Fact) error
+
+	// Load returns the record of an operation; a zero one if there is none.
+	Load(ctx context.Context, key Key) (Record, error)
+
+	// Cancel gives an operation up for good: no attempt begins after it.
+	Cancel(ctx context.Context, key Key) error
+}
+
+// A Proposal is an attempt that the transport would like to make.
+type Proposal struct {
+	Key         Key
+	ID          string    // the attempt's own name: the same proposal twice is one attempt
+	Fingerprint string    // of the request; "" matches every other
+	Terms       Terms     // Terms.ReplayUntil counts for the first attempt only
+	Budget      Budget    // resolved: what the operation may spend, this attempt included
+	Until       time.Time // no attempt begins at or after this; zero: no bound
+	Call        int       // see Attempt.Call
+	Reason      Reason    // what the transport takes the attempt to be
+	Keyed       bool      // it will carry the operation's idempotency key
+	Deadline    time.Time // when it can no longer be in flight; zero: until it ended
+}
+
+// A Ticket names a booked attempt.
+type Ticket struct {
+	Key   Key
+	N     int   // the attempt's number, from 1
+	Fence int64 // of the owner that booked it; a journal may ignore facts under an older one
+}
+
+// A BlockedError says that an attempt may not be made, and why.
+type BlockedError struct {
+	Decision Decision // zero if the request is another than the operation's
+	Err      error    // ErrMismatch, ErrInProgress, or nil
+}
+
+// Error implements error.
+func (e *BlockedError) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("rubicon: attempt blocked: %s: %s", e.Decision.Action, e.Decision.Why)
+}
+
+// Unwrap returns e.Err.
+func (e *BlockedError) Unwrap() error { return e.Err }
+
+// reason returns what an attempt made by d would be, and whether d allows one.
+func (d Decision) reason() (Reason, bool) {
+	switch {
+	case d.Action == Replay && !d.Guards.Holds(GuardRenewed):
+		return ReasonReplay, true
+	case d.Action != Send && d.Action != Replay:
+		return ReasonFirst, false
+	case d.Guards.Holds(GuardFresh):
+		return ReasonFirst, true
+	case d.Guards.Holds(GuardRedirect):
+		return ReasonRedirect, true
+	case d.Guards.Holds(GuardRenewed):
+		return ReasonRefresh, true
+	default:
+		return ReasonSend, true
+	}
+}
+
+// admit decides whether p may be made now of the operation of r, and books it.
+func admit(r *Record, p Proposal, now time.Time) (int, error) {
+	if len(r.Attempts) == 0 {
+		r.Terms = p.Terms
+	}
+	r.Terms.Repeat, r.Terms.Renew = p.Terms.Repeat, p.Terms.Renew
+	r.Budget, r.Until = p.Budget, p.Until
+	r.Call = max(r.Call, p.Call)
+	d := decide(r, now, weigh(r, now))
+	reason, ok := d.reason()
+	switch {
+	case d.Action == Wait && d.Next == Report:
+		return 0, &BlockedError{d, ErrInProgress}
+	case !ok || reason != p.Reason:
+		return 0, &BlockedError{d, nil}
+	}
+	n := len(r.Attempts) + 1
+	r.Fold(Fact{N: n, Attempt: Attempt{
+		Reason: reason, Call: p.Call, Keyed: p.Keyed, Begun: now, Deadline: p.Deadline,
+	}})
+	return n, nil
+}
+
+// An entry is the record of one operation in memory. It is a journal of that
+// one operation, whatever key it is asked for.
+type entry struct {
+	mu          sync.Mutex
+	rec         Record
+	fingerprint string
+	lastID      string
+	first       [1]Attempt // backs rec.Attempts as long as there is only one
+}
+
+// Begin implements [Journal].
+func (e *entry) Begin(_ context.Context, p Proposal) (Ticket, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case p.ID != "" && p.ID == e.lastID:
+		return Ticket{Key: p.Key, N: len(e.rec.Attempts)}, nil
+	case e.fingerprint == "":
+		e.fingerprint = p.Fingerprint
+	case p.Fingerprint != "" && p.Fingerprint != e.fingerprint:
+		return Ticket{}, &BlockedError{Err: ErrMismatch}
+	}
+	if e.rec.Attempts == nil {
+		e.rec.Attempts = e.first[:0]
+	}
+	n, err := admit(&e.rec, p, time.Now())
+	if err != nil {
+		return Ticket{}, err
+	}
+	e.lastID = p.ID
+	return Ticket{Key: p.Key, N: n}, nil
+}
+
+// Observe implements [Journal].
+func (e *entry) Observe(_ context.Context, t Ticket, f Fact) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f.N = t.N
+	e.rec.Fold(f)
+	return nil
+}
+
+// Load implements [Journal].
+func (e *entry) Load(context.Context, Key) (Record, error) { return e.record(), nil }
+
+// record returns a copy of the record.
+func (e *entry) record() Record {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	rec := e.rec
+	rec.Attempts = append([]Attempt(nil), rec.Attempts...)
+	return rec
+}
+
+// Cancel implements [Journal].
+func (e *entry) Cancel(context.Context, Key) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rec.Fold(Fact{Canceled: true})
+	return nil
+}
+
+// A MemoryJournal is a [Journal] that lives as long as the process. The zero
+// value is ready. It is what a [Transport] without a journal uses.
+type MemoryJournal struct {
+	// Limit is how many records are kept. When it is reached, the operation
+	// that settled first is forgotten; one whose outcome is unknown never is.
+	// Zero: 65,536.
+	Limit int
+
+	mu      sync.Mutex
+	entries map[Key]*list.Element // of *memoryEntry
+	order   list.List             // by the time of their first attempt
+}
+
+// A memoryEntry is an element of the order list.
+type memoryEntry struct {
+	key Key
+	entry
+}
+
+// ErrFull says that a [MemoryJournal] holds nothing but operations whose
+// outcome is unknown, up to its limit.
+var ErrFull = errors.New("rubicon: the journal is full of operations with an unknown outcome: raise MemoryJournal.Limit or keep a durable journal")
+
+// Begin implements [Journal].
+func (j *MemoryJournal) Begin(ctx context.Context, p Proposal) (Ticket, error) {
+	e, err := j.entry(p.Key)
+	if err != nil {
+		return Ticket{}, err
+	}
+	return e.Begin(ctx, p)
+}
+
+// Observe implements [Journal].
+func (j *MemoryJournal) Observe(ctx context.Context, t Ticket, f Fact) error {
+	e, err := j.entry(t.Key)
+	if err != nil {
+		return err
+	}
+	return e.Observe(ctx, t, f)
+}
+
+// Load implements [Journal].
+func (j *MemoryJournal) Load(ctx context.Context, key Key) (Record, error) {
+	j.mu.Lock()
+	el := j.entries[key]
+	j.mu.Unlock()
+	if el == nil {
+		return Record{}, nil
+	}
+	return el.Value.(*memoryEntry).record(), nil
+}
+
+// Cancel implements [Journal].
+func (j *MemoryJournal) Cancel(ctx context.Context, key Key) error {
+	e, err := j.entry(key)
+	if err != nil {
+		return err
+	}
+	return e.Cancel(ctx, key)
+}
+
+// entry returns the entry of key, making it if there is none.
+func (j *MemoryJournal) entry(key Key) (*memoryEntry, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if el := j.entries[key]; el != nil {
+		return el.Value.(*memoryEntry), nil
+	}
+	if len(j.entries) >= first(j.Limit, 1<<16) && !j.forgetLocked() {
+		return nil, ErrFull
+	}
+	if j.entries == nil {
+		j.entries = make(map[Key]*list.Element)
+	}
+	e := &memoryEntry{key: key}
+	j.entries[key] = j.order.PushBack(e)
+	return e, nil
+}
+
+// forgetLocked drops the oldest operation whose outcome is known, if any.
+func (j *MemoryJournal) forgetLocked() bool {
+	for el := j.order.Front(); el != nil; el = el.Next() {
+		e := el.Value.(*memoryEntry)
+		rec := e.record()
+		if o := rec.Outcome(); o == Succeeded || o == Failed || o == Incomplete {
+			delete(j.entries, e.key)
+			j.order.Remove(el)
+			return true
+		}
+	}
+	return false
+}

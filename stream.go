@@ -1,0 +1,204 @@
+package rubicon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Stall bounds silence. Every limit is off at zero. A limit that is reached
+// ends what it bounds with [ErrStalled], and on HTTP/1 the connection with it.
+type Stall struct {
+	// Head bounds one attempt from its start to the head of its answer. It
+	// ends with the head and never cuts a body. It is the one limit that ends
+	// an attempt in flight.
+	Head time.Duration
+
+	// Bytes bounds the time that one Read of an answer's body may wait for
+	// bytes, whoever reads: layers above drain bodies too.
+	Bytes time.Duration
+}
+
+// A body is the body of an answer as the caller reads it. It says once how it
+// ended: at the first error, io.EOF among them, or at Close, whichever comes
+// first. Bytes pass unchanged; errors are sticky; Close may be called again,
+// and during a Read.
+type body struct {
+	rc    io.ReadCloser
+	limit time.Duration // of a Read; 0: none
+	ended func(error)   // told once: nil for Close before the end
+
+	stalled atomic.Bool
+	once    sync.Once
+	mu      sync.Mutex
+	err     error
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	if err := b.sticky(); err != nil {
+		return 0, err
+	}
+	n, err := b.read(p)
+	if err == nil {
+		return n, nil
+	}
+	b.end(err)
+	return n, b.stick(err)
+}
+
+// read is one Read below, within the limit.
+func (b *body) read(p []byte) (int, error) {
+	if b.limit <= 0 {
+		return b.rc.Read(p)
+	}
+	timer := time.AfterFunc(b.limit, func() {
+		b.stalled.Store(true)
+		b.rc.Close()
+	})
+	n, err := b.rc.Read(p)
+	timer.Stop()
+	if err != nil && b.stalled.Load() {
+		err = fmt.Errorf("%w: no byte of the body for %v", ErrStalled, b.limit)
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *body) Close() error {
+	err := b.rc.Close()
+	b.end(nil)
+	return err
+}
+
+// end reports the end, once.
+func (b *body) end(err error) { b.once.Do(func() { b.ended(err) }) }
+
+// sticky returns the error that the body ended with, if it did.
+func (b *body) sticky() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// stick makes err the body's error, unless it has one, and returns it.
+func (b *body) stick(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		b.err = err
+	}
+	return b.err
+}
+
+// isStream reports whether an answer with the given header is a sequence of
+// events, whose head says little about its end.
+func isStream(h http.Header) bool {
+	mediaType, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil {
+		return false
+	}
+	switch mediaType {
+	case "text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl",
+		"application/json-seq", "application/stream+json", "application/vnd.amazon.eventstream":
+		return true
+	}
+	return false
+}
+
+// The bounds within which an answer is read before the next attempt.
+const (
+	holdBytes = 64 << 10
+	holdTime  = 10 * time.Second
+)
+
+// A held body is the body of an answer that may make way for another attempt.
+// It is read ahead, by a goroutine that ends with it, up to holdBytes; whoever
+// gets it after all reads every byte.
+type held struct {
+	rc io.ReadCloser
+
+	mu    sync.Mutex
+	more  sync.Cond
+	ahead []byte // read and not yet handed on
+	done  bool   // the goroutine has ended
+	err   error  // that rc ended with, if it did
+}
+
+// hold starts to read ahead.
+func hold(rc io.ReadCloser) *held {
+	h := &held{rc: rc}
+	h.more.L = &h.mu
+	go h.fill()
+	return h
+}
+
+// fill reads rc until its end, or until more than holdBytes are there.
+func (h *held) fill() {
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := h.rc.Read(buf)
+		h.mu.Lock()
+		h.ahead = append(h.ahead, buf[:n]...)
+		h.err = err
+		h.done = err != nil || len(h.ahead) > holdBytes
+		done := h.done
+		h.more.Broadcast()
+		h.mu.Unlock()
+		if done {
+			return
+		}
+	}
+}
+
+// whole returns the body if it ended within the bounds; the connection is then
+// free. It waits at most for limit, or until ctx ends.
+func (h *held) whole(ctx context.Context, limit time.Duration) ([]byte, bool) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.more.Broadcast()
+	})
+	defer stop()
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for !h.done && ctx.Err() == nil {
+		h.more.Wait()
+	}
+	if !h.done || h.err != io.EOF {
+		return nil, false
+	}
+	h.rc.Close()
+	return h.ahead, true
+}
+
+// Read implements [io.Reader].
+func (h *held) Read(p []byte) (int, error) {
+	h.mu.Lock()
+	for len(h.ahead) == 0 && !h.done {
+		h.more.Wait()
+	}
+	if len(h.ahead) > 0 {
+		n := copy(p, h.ahead)
+		h.ahead = h.ahead[n:]
+		h.mu.Unlock()
+		return n, nil
+	}
+	err := h.err
+	h.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return h.rc.Read(p)
+}
+
+// Close implements [io.Closer]. It unblocks a Read of the goroutine.
+func (h *held) Close() error { return h.rc.Close() }

@@ -1,0 +1,577 @@
+// Package rubicon is an HTTP client transport for requests that do things:
+// charge money, start a model generation, call a tool.
+//
+//	client := &http.Client{Transport: &rubicon.Transport{}}
+//
+// A request has a point of no return. [Transport] knows on which side of it
+// each attempt stood, and acts on that knowledge alone: it sends again what is
+// proven not to have been applied, replays what a licence allows to be
+// repeated, and reports the rest as ambiguous, once and for all layers above.
+// It belongs innermost, directly over an [*http.Transport].
+//
+// To make the attempts of all layers one operation, begin one and pass its
+// context to whatever makes the requests:
+//
+//	ctx, op := rubicon.Begin(ctx, rubicon.Intent{})
+//	defer op.End()
+//	res, err := client.Do(req.WithContext(ctx))
+//	if errors.Is(op.Err(err), rubicon.ErrAmbiguous) {
+//		// the server may have acted: look before asking again
+//	}
+//
+// A request with an unsafe method is never repeated on a guess. The method
+// (RFC 9110 section 9.2.2), an [Endpoint] that documents an idempotency key, or
+// a caller who accepts repetition ([Transport.Repeat]) license a replay; a bare
+// Idempotency-Key header does not.
+//
+// All types are safe for concurrent use unless they say otherwise. The caller
+// of [Transport.RoundTrip] must close the body of the answer, as ever.
+package rubicon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/hashicorp/go-retryablehttp"
+	"golang.org/x/oauth2"
+)
+
+// A Transport is an [http.RoundTripper] that knows what became of what it
+// sent. The zero value is ready to use. Its fields must not be changed once it
+// is in use.
+type Transport struct {
+	// Base makes the attempts. Nil: http.DefaultTransport. Only a
+	// *http.Transport itself, without RegisterProtocol and with net/http's own
+	// HTTP/2, gives evidence; with any other Base every failed attempt may
+	// have been sent. A Base that repeats requests by itself is refused with
+	// [ErrBase]. Wrappers such as otelhttp's or [oauth2.Transport] belong
+	// around a Transport, not below it.
+	Base http.RoundTripper
+
+	// Budget is what an operation may spend that brings no budget of its own,
+	// and a request without an operation. Zero fields have the defaults of
+	// [Budget].
+	Budget Budget
+
+	// Backoff returns the delays of one operation. Nil: exponential, from
+	// 200 ms up to 10 s, with jitter. What a server asks for is waited for in
+	// any case.
+	Backoff func() backoff.BackOff
+
+	// Throttle bounds extra attempts across operations. Nil: no bound.
+	Throttle *Throttle
+
+	// Endpoints says what servers document about repeating requests. The first
+	// that matches a request counts. Nil: [Endpoints]; not nil but empty: none.
+	Endpoints []Endpoint
+
+	// Repeat is the kind of request that the caller accepts to act twice,
+	// rather than to see it fail. Zero: none. [Generation] pays twice for one
+	// answer in return for never failing over a lost one.
+	Repeat Kind
+
+	// Stall bounds silence. Zero: no bound.
+	Stall Stall
+
+	// Journal keeps the records of named operations. Nil: the transport's own
+	// [MemoryJournal].
+	Journal Journal
+
+	// Trace is told what happens. Nil: nobody is.
+	Trace *Trace
+
+	once   sync.Once
+	memory *MemoryJournal
+	known  []Endpoint
+}
+
+// RoundTrip implements [http.RoundTripper]. It may make several attempts, and
+// returns any answer that came as it came, with a nil error. Without an answer
+// the error is an [*Error], or wraps one.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	base, err := t.base()
+	if err == nil && t.Budget != (Budget{}) {
+		_, err = t.Budget.resolve()
+	}
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	op := FromContext(req.Context())
+	if op == nil && isSafe(req.Method) && t.Stall == (Stall{}) && t.Trace == nil {
+		return t.roundTripSafe(base, req)
+	}
+	c := &call{t: t, base: base, req: req, op: op, body: req.Body}
+	if err := c.join(); err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	defer c.leave()
+	return c.run()
+}
+
+// roundTripSafe makes the first attempt of a request with a safe method, which
+// needs no evidence, and goes on to the loop only if it brought no good answer.
+func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	start := time.Now()
+	res, err := base.RoundTrip(req)
+	if err == nil && byStatus(res.StatusCode).final {
+		return res, nil
+	}
+	c := &call{t: t, base: base, req: req, body: req.Body}
+	c.joinAlone()
+	c.r.rec.Terms = c.terms
+	c.r.rec.Fold(Fact{N: 1, Attempt: Attempt{Call: 1, Begun: start}})
+	c.tries = 1
+	c.learn(Ticket{N: 1}, res, err, Attempt{Evidence: Evidence{Reach: ReachSent}})
+	return c.run()
+}
+
+// CloseIdleConnections forwards to Base, for [http.Client.CloseIdleConnections].
+func (t *Transport) CloseIdleConnections() {
+	base, err := t.base()
+	if err != nil {
+		return
+	}
+	if c, ok := base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// base returns what makes the attempts.
+func (t *Transport) base() (http.RoundTripper, error) {
+	switch b := t.Base.(type) {
+	case nil:
+		return http.DefaultTransport, nil
+	case *http.Transport:
+		return b, nil
+	default:
+		return b, checkBase(b)
+	}
+}
+
+// checkBase returns an error if b repeats requests by itself.
+func checkBase(b http.RoundTripper) error {
+	switch b := b.(type) {
+	case *retryablehttp.RoundTripper:
+		return fmt.Errorf("%w: a go-retryablehttp round tripper hides its attempts; put it above: client.HTTPClient.Transport = &rubicon.Transport{}", ErrBase)
+	case *Transport:
+		return fmt.Errorf("%w: it is a rubicon.Transport already", ErrBase)
+	case *oauth2.Transport:
+		if b.Base != nil {
+			return checkBase(b.Base)
+		}
+	}
+	return nil
+}
+
+// setup fills what is made once.
+func (t *Transport) setup() {
+	t.once.Do(func() {
+		t.memory = new(MemoryJournal)
+		t.known = Endpoints()
+	})
+}
+
+// journal returns where named operations are kept.
+func (t *Transport) journal() Journal {
+	if t.Journal != nil {
+		return t.Journal
+	}
+	t.setup()
+	return t.memory
+}
+
+// endpoint returns what is documented of the server that req goes to, or nil.
+func (t *Transport) endpoint(req *http.Request) *Endpoint {
+	list := t.Endpoints
+	if list == nil {
+		t.setup()
+		list = t.known
+	}
+	return match(list, req)
+}
+
+// newBackoff returns the delays of one operation.
+func (t *Transport) newBackoff() backoff.BackOff {
+	if t.Backoff != nil {
+		return t.Backoff()
+	}
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(200*time.Millisecond),
+		backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(10*time.Second),
+		backoff.WithMaxElapsedTime(0),
+	)
+}
+
+// closeBody closes the body of a request that is not handed to Base.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
+
+// A call is one RoundTrip on its way through the loop.
+type call struct {
+	t    *Transport
+	base http.RoundTripper
+	req  *http.Request
+	op   *Operation // nil without one
+	r    *request   // whose record the call works on
+	own  request    // r of a request without an operation
+	n    int        // the number of this call in its operation
+
+	endpoint    *Endpoint // nil: nothing is documented
+	terms       Terms
+	budget      Budget // of the operation, resolved
+	key         string // the idempotency key to send; ""
+	keyed       bool   // key is the one of the operation's every attempt
+	fingerprint string // of a named operation's request
+
+	body  io.ReadCloser  // the next attempt's; nil before it was made
+	guard *sendBody      // of the last attempt; nil if it needs none
+	watch attemptContext // of the first attempt
+	tries int            // attempts of this call
+
+	res *http.Response // the answer in hand
+	err error          // what Base returned in place of one
+}
+
+// run is the loop: decide, wait, decide again and book the attempt, send,
+// observe, fold.
+func (c *call) run() (*http.Response, error) {
+	for {
+		d := c.next()
+		if d.Action == Wait && d.Next != Report {
+			if !c.wait(d) {
+				return c.finish(d)
+			}
+			continue
+		}
+		reason, ok := d.reason()
+		if !ok || c.op.over() {
+			return c.finish(d)
+		}
+		if err := c.rewind(); err != nil {
+			return c.giveUp(d, err)
+		}
+		ticket, err := c.book(reason)
+		if err != nil {
+			return c.giveUp(d, err)
+		}
+		if ticket.N > 0 {
+			c.attempt(ticket)
+		}
+	}
+}
+
+// join finds out what the call's request is, and to which record it belongs.
+func (c *call) join() error {
+	budget, err := c.op.budget(c.t)
+	if err != nil {
+		return err
+	}
+	c.budget = budget
+	if c.op == nil {
+		c.joinAlone()
+		return nil
+	}
+	r, read, err := c.op.join(c.t, c.req)
+	if err != nil {
+		return c.refusal(err)
+	}
+	c.r, c.n = r, r.calls
+	c.document()
+	if r.journal != nil {
+		read, err = c.joinNamed()
+	}
+	if err == nil && read {
+		err = c.refresh()
+	}
+	if err != nil {
+		r.leave()
+	}
+	return err
+}
+
+// joinAlone gives the call a record of its own.
+func (c *call) joinAlone() {
+	c.budget, _ = c.t.Budget.resolve()
+	c.r, c.n = &c.own, 1
+	c.document()
+}
+
+// joinNamed takes over what the journal knows of a named operation.
+func (c *call) joinNamed() (read bool, err error) {
+	ctx := c.req.Context()
+	if err := c.r.load(ctx); err != nil {
+		return false, c.refusal(fmt.Errorf("%w: %w", ErrJournal, err))
+	}
+	rec := c.r.record()
+	c.n = rec.Call + 1
+	if c.req.Response != nil { // a redirect hop is the same request elsewhere
+		return false, nil
+	}
+	c.fingerprint, err = fingerprint(c.req, c.req.Header.Get(c.keyHeader()))
+	return c.req.GetBody != nil && hasBody(c.req), err
+}
+
+// refresh replaces a body that was, or may have been, read to identify the
+// request: a GetBody may return the very reader that is the body.
+func (c *call) refresh() error {
+	body, err := c.req.GetBody()
+	if err != nil {
+		return fmt.Errorf("rubicon: GetBody: %w", err)
+	}
+	c.body = &pair{body, c.req.Body}
+	return nil
+}
+
+// document looks up what is known of the request's endpoint.
+func (c *call) document() {
+	c.endpoint = c.t.endpoint(c.req)
+	c.terms = Terms{
+		Kind:       c.kind(),
+		Safe:       isSafe(c.req.Method),
+		Idempotent: isIdempotent(c.req.Method),
+	}
+	c.terms.Repeat = c.repeats()
+	if header := c.keyHeader(); header != "" {
+		if c.r.keyValue == "" {
+			c.r.keyValue = c.r.keyFor(c.req, header)
+		}
+		c.key = first(c.req.Header.Get(header), c.r.keyValue)
+		c.keyed = c.key == c.r.keyValue
+		c.terms.Keyed = true
+		c.terms.ReplayUntil = time.Now().Add(window(c.endpoint.Retention))
+	}
+}
+
+// keyHeader returns the header of the endpoint's idempotency contract, or "".
+func (c *call) keyHeader() string {
+	if c.endpoint == nil || isSafe(c.req.Method) {
+		return ""
+	}
+	return c.endpoint.KeyHeader
+}
+
+// window returns how long after the first send a replay may begin where a key
+// is remembered for d: a request that is released inside the window must not
+// arrive outside it.
+func window(d time.Duration) time.Duration {
+	return d - min(max(time.Hour, d/20), d/2)
+}
+
+// kind returns what the request does: as the caller says, else the endpoint,
+// else the method.
+func (c *call) kind() Kind {
+	k := Auto
+	if isSafe(c.req.Method) {
+		return Read
+	}
+	if c.op != nil {
+		k = c.op.intent.Kind
+	}
+	if k == Auto && c.endpoint != nil {
+		k = c.endpoint.Kind
+	}
+	return first(k, Effect)
+}
+
+// repeats reports whether the caller accepts that the request acts twice.
+func (c *call) repeats() bool {
+	k := c.kind()
+	switch {
+	case c.op != nil && c.op.intent.Repeat.covers(k):
+		return true
+	case c.endpoint != nil && c.endpoint.Repeat.covers(k):
+		return true
+	}
+	return c.t.Repeat.covers(k)
+}
+
+// leave ends the call.
+func (c *call) leave() {
+	c.r.leave()
+	if b, ok := c.req.Body.(*rewindable); ok {
+		b.finish()
+	}
+}
+
+// next decides what may be done now.
+func (c *call) next() Decision {
+	if c.fresh() {
+		return Decision{Action: Send, Why: WhyFresh, Guards: Guards(0).with(GuardFresh, true).with(GuardClean, true)}
+	}
+	rec := c.record()
+	d := Decide(rec, time.Now())
+	c.t.Trace.decided(c, d)
+	return d
+}
+
+// fresh reports whether there is nothing yet to decide about.
+func (c *call) fresh() bool {
+	c.r.entry.mu.Lock()
+	defer c.r.entry.mu.Unlock()
+	return len(c.r.rec.Attempts) == 0 && !c.r.rec.Canceled
+}
+
+// record returns the record as this call sees it: under its own terms, and
+// with no more budget than the operations around it and the throttle leave.
+func (c *call) record() Record {
+	rec := c.r.record()
+	rec.Call = max(rec.Call, c.n)
+	rec.Terms.Repeat, rec.Terms.Renew = c.terms.Repeat, c.terms.Renew
+	rec.Until = c.until()
+	rec.Budget = c.allowed(&rec)
+	return rec
+}
+
+// until returns when no attempt may begin any more.
+func (c *call) until() time.Time {
+	deadline, _ := c.req.Context().Deadline()
+	return sooner(c.op.until(), deadline)
+}
+
+// allowed returns the operation's budget as far as the pools around it and the
+// throttle still cover it.
+func (c *call) allowed(rec *Record) Budget {
+	b, spent := c.budget, rec.spent()
+	left, err := c.op.left(c.t, c.terms.Kind)
+	if err != nil || !c.t.Throttle.allow() {
+		left = Budget{}
+	}
+	return Budget{
+		Attempts:  min(b.Attempts, spent.Attempts+left.Attempts),
+		Sends:     min(b.Sends, spent.Sends+left.Sends),
+		Replays:   min(b.Replays, spent.Replays+left.Replays),
+		Refreshes: min(b.Refreshes, spent.Refreshes+left.Refreshes),
+		Resumes:   min(b.Resumes, spent.Resumes+left.Resumes),
+		Elapsed:   b.Elapsed,
+	}
+}
+
+// book draws what an attempt for reason costs, and books it. A zero ticket
+// says that the record has changed in between: decide again.
+func (c *call) book(reason Reason) (Ticket, error) {
+	p := Proposal{
+		Terms: c.terms, Until: c.until(), Budget: c.budget,
+		Call: c.n, Reason: reason, Keyed: c.keyed, Fingerprint: c.fingerprint,
+	}
+	paid := reason != ReasonFirst && reason != ReasonRedirect
+	if paid {
+		rec := c.r.record()
+		p.Budget = c.allowed(&rec)
+		if !c.op.reserve(c.t, c.terms.Kind, reason) {
+			return Ticket{}, nil
+		}
+	}
+	ticket, err := c.r.begin(c.req.Context(), p)
+	if err == nil {
+		return ticket, nil
+	}
+	if paid {
+		c.op.giveBack(c.t, c.terms.Kind, reason, nil)
+	}
+	var blocked *BlockedError
+	switch {
+	case !errors.As(err, &blocked):
+		return Ticket{}, fmt.Errorf("%w: %w", ErrJournal, err)
+	case blocked.Err != nil:
+		return Ticket{}, blocked.Err
+	}
+	return Ticket{}, c.r.load(c.req.Context())
+}
+
+// wait waits until the time of d. It reports whether the call may go on.
+func (c *call) wait(d Decision) bool {
+	delay := time.Until(d.NotBefore)
+	c.t.Trace.waits(c, d, delay)
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.req.Context().Done():
+		return false
+	}
+}
+
+// rewind makes the body of the next attempt.
+func (c *call) rewind() error {
+	if c.tries == 0 || !hasBody(c.req) {
+		return nil
+	}
+	make := bodyMaker(c.req)
+	if make == nil {
+		return ErrNotRewindable
+	}
+	if c.guard != nil && !c.await(c.guard) {
+		return ErrNotRewindable
+	}
+	body, err := make()
+	if err != nil {
+		return fmt.Errorf("%w: GetBody: %w", ErrNotRewindable, err)
+	}
+	c.body = body
+	return nil
+}
+
+// await waits until nothing can read the last attempt's body any more, as long
+// as another attempt may begin.
+func (c *call) await(b *sendBody) bool {
+	rec := c.record()
+	until := sooner(rec.Until, rec.begun().Add(rec.Budget.Elapsed))
+	ctx, cancel := context.WithDeadline(c.req.Context(), until)
+	defer cancel()
+	return b.await(ctx)
+}
+
+// finish ends the call by decision d: with the answer in hand, or an error.
+func (c *call) finish(d Decision) (*http.Response, error) {
+	ctx := c.req.Context()
+	switch {
+	case c.res != nil && (ctx.Err() == nil || d.Action != Wait):
+		return c.answer(d), nil
+	case c.res != nil:
+		c.res.Body.Close()
+	case c.tries > 0 || ctx.Err() != nil:
+	case d.Action == Wait:
+		return c.giveUp(d, ErrInProgress)
+	case c.op.over():
+		return c.giveUp(d, ErrEnded)
+	case d.Why == WhySucceeded || d.Why == WhyAnswered:
+		return c.giveUp(d, ErrSettled)
+	}
+	return c.giveUp(d)
+}
+
+// giveUp ends the call with the answer in hand, or else with an error that is
+// also what is given.
+func (c *call) giveUp(d Decision, also ...error) (*http.Response, error) {
+	if c.res != nil && c.req.Context().Err() == nil {
+		return c.answer(d), nil
+	}
+	if c.tries == 0 {
+		closeBody(c.req)
+	}
+	if c.tries > 0 {
+		c.r.cause = c.err
+	}
+	rec := c.r.record()
+	err := c.r.lost(c.req, &rec, d, also...)
+	return nil, err.because(c.r.cause, c.req).until(c.req.Context()).returned()
+}
+
+// refusal is the error of a call that found no record to work on.
+func (c *call) refusal(err error) error {
+	e := newError(c.req.Method, host(c.req), c.op.ID(), &Record{}, Decision{}, err)
+	return e.until(c.req.Context()).returned()
+}
