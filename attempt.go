@@ -19,9 +19,9 @@ import (
 // errHead is the cancellation cause of an attempt whose head did not come.
 var errHead = fmt.Errorf("%w: no head of an answer", ErrStalled)
 
-// attempt hands the booked attempt to Base, observes it, and folds what it
-// showed into the record.
-func (c *call) attempt(ticket Ticket) {
+// attempt hands the booked attempt to Base, observes it, folds what it showed
+// into the record, and returns its verdict.
+func (c *call) attempt(ticket Ticket) Verdict {
 	ctx := c.attemptContext()
 	parent := c.req.Context()
 	var cancel context.CancelCauseFunc
@@ -51,8 +51,9 @@ func (c *call) attempt(ticket Ticket) {
 	if err != nil && cancel != nil {
 		cancel(context.Canceled)
 	}
-	c.learn(ticket, res, err, a)
+	verdict := c.learn(ticket, res, err, a)
 	c.t.Trace.attemptEnd(c, ticket, err)
+	return verdict
 }
 
 // A headLimit ends an attempt when the head of its answer does not come.
@@ -184,8 +185,8 @@ func (c *call) hideKeys() http.Header {
 }
 
 // learn folds what an attempt brought into the record: the answer in hand, or
-// what Base returned in place of one.
-func (c *call) learn(ticket Ticket, res *http.Response, err error, a Attempt) {
+// what Base returned in place of one. It returns the attempt's verdict.
+func (c *call) learn(ticket Ticket, res *http.Response, err error, a Attempt) Verdict {
 	c.res, c.err = res, err
 	if err != nil {
 		a.Ended, a.Final = true, isFinal(err)
@@ -199,6 +200,7 @@ func (c *call) learn(ticket Ticket, res *http.Response, err error, a Attempt) {
 	// An error of the journal is not the caller's: a fact that is lost costs
 	// availability, never safety.
 	_ = c.r.observe(c.req.Context(), ticket, Fact{Attempt: a})
+	return a.Verdict
 }
 
 // mayFollow reports whether another attempt may follow a, as far as a itself

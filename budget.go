@@ -304,8 +304,8 @@ func (op *Operation) GoString() string { return op.String() }
 
 // budget returns the operation's budget over the transport's.
 func (op *Operation) budget(t *Transport) (Budget, error) {
-	if op == nil {
-		return t.Budget.resolve()
+	if op == nil || op.intent.Budget == (Budget{}) {
+		return t.budget()
 	}
 	return op.intent.Budget.or(t.Budget).resolve()
 }

@@ -5,11 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash/maphash"
-	"io"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/cenkalti/backoff/v4"
 )
@@ -31,70 +27,66 @@ type request struct {
 	running  int   // RoundTrips under way
 }
 
-// An identity says what a request asks for. Two requests of an unnamed
-// operation with the same identity are one intent.
-type identity struct {
-	method, scheme, host, path, query string
-	length                            int64
-	body                              func() (io.ReadCloser, error) // nil: none, or readable only once
-	once                              bool                          // has a body that is readable only once
-	hash                              uint64                        // of the body, if hashed
-	hashed                            bool
-}
-
-// identify returns the identity of req, with its body not yet hashed.
-func identify(req *http.Request) identity {
-	id := identity{
-		method: req.Method, scheme: req.URL.Scheme, host: req.URL.Host,
-		path: req.URL.EscapedPath(), query: req.URL.RawQuery,
-	}
-	if hasBody(req) {
-		id.length, id.body, id.once = req.ContentLength, req.GetBody, req.GetBody == nil
-	}
-	return id
-}
-
-// alike reports whether id and other may be one, their bodies aside. A body
-// that is readable only once is like no other.
-func (id *identity) alike(other *identity) bool {
-	return id.method == other.method && id.host == other.host && id.path == other.path &&
-		id.query == other.query && id.scheme == other.scheme &&
-		!id.once && !other.once && (id.body == nil) == (other.body == nil) && id.length == other.length
-}
-
-// bodySeed keys the hashes of bodies, which never leave the process.
-var bodySeed = maphash.MakeSeed()
-
-// sum hashes the body, once.
-func (id *identity) sum() error {
-	if id.hashed || id.body == nil {
-		return nil
-	}
-	var h maphash.Hash
-	h.SetSeed(bodySeed)
-	if err := readBody(&h, id.body); err != nil {
+// join finds out what the call's request is, and to which record it belongs.
+func (c *call) join() error {
+	budget, err := c.op.budget(c.t)
+	if err != nil {
 		return err
 	}
-	id.hash, id.hashed = h.Sum64(), true
-	return nil
+	c.budget = budget
+	if c.op == nil {
+		c.joinAlone()
+		return nil
+	}
+	r, read, err := c.op.join(c.t, c.req)
+	if err != nil {
+		return c.refusal(err)
+	}
+	c.r, c.n = r, r.calls
+	c.document()
+	if r.journal != nil {
+		read, err = c.joinNamed()
+	}
+	if err == nil && read {
+		err = c.refresh()
+	}
+	if err != nil {
+		r.leave()
+	}
+	return err
 }
 
-// readBody copies a fresh body to w.
-func readBody(w io.Writer, get func() (io.ReadCloser, error)) error {
-	body, err := get()
+// joinAlone gives the call a record of its own.
+func (c *call) joinAlone() {
+	c.budget, _ = c.t.budget()
+	c.r, c.n = &c.own, 1
+	c.document()
+}
+
+// joinNamed takes over what the journal knows of a named operation.
+func (c *call) joinNamed() (read bool, err error) {
+	ctx := c.req.Context()
+	if err := c.r.load(ctx); err != nil {
+		return false, c.refusal(fmt.Errorf("%w: %w", ErrJournal, err))
+	}
+	rec := c.r.record()
+	c.n = rec.Call + 1
+	if c.req.Response != nil { // a redirect hop is the same request elsewhere
+		return false, nil
+	}
+	c.fingerprint, err = fingerprint(c.req, c.req.Header.Get(c.keyHeader()))
+	return c.req.GetBody != nil && hasBody(c.req), err
+}
+
+// refresh replaces a body that was, or may have been, read to identify the
+// request: a GetBody may return the very reader that is the body.
+func (c *call) refresh() error {
+	body, err := c.req.GetBody()
 	if err != nil {
 		return fmt.Errorf("rubicon: GetBody: %w", err)
 	}
-	defer body.Close()
-	if _, err := io.Copy(w, body); err != nil {
-		return fmt.Errorf("rubicon: reading the body that GetBody returned: %w", err)
-	}
+	c.body = &pair{body, c.req.Body}
 	return nil
-}
-
-// hasBody reports whether req has a body to send.
-func hasBody(req *http.Request) bool {
-	return req.Body != nil && req.Body != http.NoBody
 }
 
 // join finds the request of op that req belongs to, or adds it. It reports
@@ -156,13 +148,6 @@ func (r *request) leads(from *identity) bool {
 		}
 	}
 	return false
-}
-
-// alikeOnce is alike for bodies that are readable only once too.
-func (id *identity) alikeOnce(other *identity) bool {
-	a, b := *id, *other
-	a.once, b.once, a.body, b.body = false, false, nil, nil
-	return a.alike(&b)
 }
 
 // candidates returns the requests that id may be a retry of.
@@ -287,27 +272,6 @@ func (r *request) dropLocked() {
 	}
 }
 
-// fingerprint returns a hash over method, URL, idempotency key and body of
-// req, the body as far as it can be read twice; else its length stands for it
-// and the fingerprint is marked as weak. Credentials in the URL are left out.
-func fingerprint(req *http.Request, key string) (string, error) {
-	h := sha256.New()
-	u := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path, RawPath: req.URL.RawPath, RawQuery: req.URL.RawQuery}
-	fmt.Fprintf(h, "%q %q %q\n", req.Method, u.String(), key)
-	prefix := "bytes:"
-	switch {
-	case !hasBody(req):
-	case req.GetBody != nil:
-		if err := readBody(h, req.GetBody); err != nil {
-			return "", err
-		}
-	default:
-		prefix = "length:"
-		fmt.Fprintf(h, "%d", req.ContentLength)
-	}
-	return prefix + hex.EncodeToString(h.Sum(nil)), nil
-}
-
 // keyFor returns the idempotency key of r: the one that req carries, else one
 // that follows from the operation's key, else a random one. It is the same for
 // every attempt of r.
@@ -357,12 +321,4 @@ func (r *request) load(ctx context.Context) error {
 	defer r.entry.mu.Unlock()
 	r.rec = rec
 	return nil
-}
-
-// host returns the host that messages name.
-func host(req *http.Request) string {
-	if req.URL == nil {
-		return "?"
-	}
-	return strings.ToLower(req.URL.Host)
 }

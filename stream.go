@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,11 +99,8 @@ func (b *body) stick(err error) error {
 // isStream reports whether an answer with the given header is a sequence of
 // events, whose head says little about its end.
 func isStream(h http.Header) bool {
-	mediaType, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil {
-		return false
-	}
-	switch mediaType {
+	mediaType, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	switch strings.ToLower(strings.TrimSpace(mediaType)) {
 	case "text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl",
 		"application/json-seq", "application/stream+json", "application/vnd.amazon.eventstream":
 		return true

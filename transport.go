@@ -86,9 +86,11 @@ type Transport struct {
 	// Trace is told what happens. Nil: nobody is.
 	Trace *Trace
 
-	once   sync.Once
-	memory *MemoryJournal
-	known  []Endpoint
+	once     sync.Once
+	memory   *MemoryJournal
+	known    []Endpoint
+	resolved Budget
+	invalid  error // of Budget
 }
 
 // RoundTrip implements [http.RoundTripper]. It may make several attempts, and
@@ -96,8 +98,8 @@ type Transport struct {
 // the error is an [*Error], or wraps one.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	base, err := t.base()
-	if err == nil && t.Budget != (Budget{}) {
-		_, err = t.Budget.resolve()
+	if err == nil {
+		_, err = t.budget()
 	}
 	if err != nil {
 		closeBody(req)
@@ -176,7 +178,14 @@ func (t *Transport) setup() {
 	t.once.Do(func() {
 		t.memory = new(MemoryJournal)
 		t.known = Endpoints()
+		t.resolved, t.invalid = t.Budget.resolve()
 	})
+}
+
+// budget returns the transport's budget with its defaults in place.
+func (t *Transport) budget() (Budget, error) {
+	t.setup()
+	return t.resolved, t.invalid
 }
 
 // journal returns where named operations are kept.
@@ -266,135 +275,10 @@ func (c *call) run() (*http.Response, error) {
 		if err != nil {
 			return c.giveUp(d, err)
 		}
-		if ticket.N > 0 {
-			c.attempt(ticket)
+		if ticket.N > 0 && c.attempt(ticket) == VerdictSucceeded {
+			return c.res, nil
 		}
 	}
-}
-
-// join finds out what the call's request is, and to which record it belongs.
-func (c *call) join() error {
-	budget, err := c.op.budget(c.t)
-	if err != nil {
-		return err
-	}
-	c.budget = budget
-	if c.op == nil {
-		c.joinAlone()
-		return nil
-	}
-	r, read, err := c.op.join(c.t, c.req)
-	if err != nil {
-		return c.refusal(err)
-	}
-	c.r, c.n = r, r.calls
-	c.document()
-	if r.journal != nil {
-		read, err = c.joinNamed()
-	}
-	if err == nil && read {
-		err = c.refresh()
-	}
-	if err != nil {
-		r.leave()
-	}
-	return err
-}
-
-// joinAlone gives the call a record of its own.
-func (c *call) joinAlone() {
-	c.budget, _ = c.t.Budget.resolve()
-	c.r, c.n = &c.own, 1
-	c.document()
-}
-
-// joinNamed takes over what the journal knows of a named operation.
-func (c *call) joinNamed() (read bool, err error) {
-	ctx := c.req.Context()
-	if err := c.r.load(ctx); err != nil {
-		return false, c.refusal(fmt.Errorf("%w: %w", ErrJournal, err))
-	}
-	rec := c.r.record()
-	c.n = rec.Call + 1
-	if c.req.Response != nil { // a redirect hop is the same request elsewhere
-		return false, nil
-	}
-	c.fingerprint, err = fingerprint(c.req, c.req.Header.Get(c.keyHeader()))
-	return c.req.GetBody != nil && hasBody(c.req), err
-}
-
-// refresh replaces a body that was, or may have been, read to identify the
-// request: a GetBody may return the very reader that is the body.
-func (c *call) refresh() error {
-	body, err := c.req.GetBody()
-	if err != nil {
-		return fmt.Errorf("rubicon: GetBody: %w", err)
-	}
-	c.body = &pair{body, c.req.Body}
-	return nil
-}
-
-// document looks up what is known of the request's endpoint.
-func (c *call) document() {
-	c.endpoint = c.t.endpoint(c.req)
-	c.terms = Terms{
-		Kind:       c.kind(),
-		Safe:       isSafe(c.req.Method),
-		Idempotent: isIdempotent(c.req.Method),
-	}
-	c.terms.Repeat = c.repeats()
-	if header := c.keyHeader(); header != "" {
-		if c.r.keyValue == "" {
-			c.r.keyValue = c.r.keyFor(c.req, header)
-		}
-		c.key = first(c.req.Header.Get(header), c.r.keyValue)
-		c.keyed = c.key == c.r.keyValue
-		c.terms.Keyed = true
-		c.terms.ReplayUntil = time.Now().Add(window(c.endpoint.Retention))
-	}
-}
-
-// keyHeader returns the header of the endpoint's idempotency contract, or "".
-func (c *call) keyHeader() string {
-	if c.endpoint == nil || isSafe(c.req.Method) {
-		return ""
-	}
-	return c.endpoint.KeyHeader
-}
-
-// window returns how long after the first send a replay may begin where a key
-// is remembered for d: a request that is released inside the window must not
-// arrive outside it.
-func window(d time.Duration) time.Duration {
-	return d - min(max(time.Hour, d/20), d/2)
-}
-
-// kind returns what the request does: as the caller says, else the endpoint,
-// else the method.
-func (c *call) kind() Kind {
-	k := Auto
-	if isSafe(c.req.Method) {
-		return Read
-	}
-	if c.op != nil {
-		k = c.op.intent.Kind
-	}
-	if k == Auto && c.endpoint != nil {
-		k = c.endpoint.Kind
-	}
-	return first(k, Effect)
-}
-
-// repeats reports whether the caller accepts that the request acts twice.
-func (c *call) repeats() bool {
-	k := c.kind()
-	switch {
-	case c.op != nil && c.op.intent.Repeat.covers(k):
-		return true
-	case c.endpoint != nil && c.endpoint.Repeat.covers(k):
-		return true
-	}
-	return c.t.Repeat.covers(k)
 }
 
 // leave ends the call.

@@ -57,6 +57,25 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// A gate reads what was buffered above the TCP connection, unless that is
+// frozen: TLS and bufio read ahead.
+type gate struct {
+	io.Reader
+	conn *conn
+}
+
+// Read waits while the connection is frozen.
+func (g gate) Read(p []byte) (int, error) {
+	if err := g.conn.pass(); err != nil {
+		return 0, err
+	}
+	n, err := g.Reader.Read(p)
+	if passed := g.conn.pass(); passed != nil {
+		return 0, passed
+	}
+	return n, err
+}
+
 // Close closes the TCP connection.
 func (c *conn) Close() error {
 	err := net.ErrClosed

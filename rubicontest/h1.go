@@ -16,7 +16,7 @@ var errUnread = errors.New("rubicontest: the request is not read")
 
 // serveH1 serves one HTTP/1.1 connection.
 func (s *Server) serveH1(c *conn) {
-	r := bufio.NewReader(c.front)
+	r := bufio.NewReader(gate{c.front, c})
 	for s.serveH1Request(c, r) {
 	}
 	c.hangUp()

@@ -48,7 +48,7 @@ func (s *Server) serveH2(c *conn) {
 	}
 	h.changed = sync.NewCond(&h.mu)
 	h.encoder = hpack.NewEncoder(&h.block)
-	r := bufio.NewReader(c.front)
+	r := gate{bufio.NewReader(c.front), c}
 	h.framer = http2.NewFramer(c.front, r)
 	h.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	h.framer.MaxHeaderListSize = headerLimit

@@ -1,6 +1,7 @@
 package rubicontest
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -10,6 +11,8 @@ import (
 // A hub accepts connections on loopback and ends them together.
 type hub struct {
 	listener net.Listener
+	life     context.Context // ends with the hub
+	end      context.CancelFunc
 	group    sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
@@ -25,7 +28,9 @@ func newHub() *hub {
 	if err != nil {
 		panic("rubicontest: " + err.Error())
 	}
-	return &hub{listener: l, open: map[*conn]struct{}{}}
+	h := &hub{listener: l, open: map[*conn]struct{}{}}
+	h.life, h.end = context.WithCancel(context.Background())
+	return h
 }
 
 // run calls serve for each connection that is accepted, in a goroutine of its
@@ -92,14 +97,16 @@ func (h *hub) close() {
 	h.mu.Lock()
 	h.ended = true
 	h.mu.Unlock()
+	h.end()
 	_ = h.listener.Close()
 	h.each((*conn).abort)
 	h.group.Wait()
 }
 
-// dial connects to addr for as long as the hub lives.
+// dial connects to addr. The hub's end ends the connection, and the attempt.
 func (h *hub) dial(addr string) (*conn, error) {
-	raw, err := net.Dial("tcp", addr)
+	var d net.Dialer
+	raw, err := d.DialContext(h.life, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +129,7 @@ func join(a, b *conn, from io.Reader) {
 
 // carry copies from, which reads src, to dst.
 func carry(dst, src *conn, from io.Reader) {
-	_, err := io.Copy(onlyWriter{dst}, from)
+	_, err := io.Copy(dst, from)
 	switch {
 	case err == nil:
 		_ = dst.Conn.(*net.TCPConn).CloseWrite()
@@ -131,7 +138,3 @@ func carry(dst, src *conn, from io.Reader) {
 		src.reset()
 	}
 }
-
-// onlyWriter hides what else a connection can do, so that io.Copy does not go
-// around its Write.
-type onlyWriter struct{ io.Writer }

@@ -1,0 +1,114 @@
+package rubicon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// An identity says what a request asks for. Two requests of an unnamed
+// operation with the same identity are one intent.
+type identity struct {
+	method, scheme, host, path, query string
+	length                            int64
+	body                              func() (io.ReadCloser, error) // nil: none, or readable only once
+	once                              bool                          // has a body that is readable only once
+	hash                              uint64                        // of the body, if hashed
+	hashed                            bool
+}
+
+// identify returns the identity of req, with its body not yet hashed.
+func identify(req *http.Request) identity {
+	id := identity{
+		method: req.Method, scheme: req.URL.Scheme, host: req.URL.Host,
+		path: req.URL.EscapedPath(), query: req.URL.RawQuery,
+	}
+	if hasBody(req) {
+		id.length, id.body, id.once = req.ContentLength, req.GetBody, req.GetBody == nil
+	}
+	return id
+}
+
+// alike reports whether id and other may be one, their bodies aside. A body
+// that is readable only once is like no other.
+func (id *identity) alike(other *identity) bool {
+	return id.method == other.method && id.host == other.host && id.path == other.path &&
+		id.query == other.query && id.scheme == other.scheme &&
+		!id.once && !other.once && (id.body == nil) == (other.body == nil) && id.length == other.length
+}
+
+// bodySeed keys the hashes of bodies, which never leave the process.
+var bodySeed = maphash.MakeSeed()
+
+// sum hashes the body, once.
+func (id *identity) sum() error {
+	if id.hashed || id.body == nil {
+		return nil
+	}
+	var h maphash.Hash
+	h.SetSeed(bodySeed)
+	if err := readBody(&h, id.body); err != nil {
+		return err
+	}
+	id.hash, id.hashed = h.Sum64(), true
+	return nil
+}
+
+// readBody copies a fresh body to w.
+func readBody(w io.Writer, get func() (io.ReadCloser, error)) error {
+	body, err := get()
+	if err != nil {
+		return fmt.Errorf("rubicon: GetBody: %w", err)
+	}
+	defer body.Close()
+	if _, err := io.Copy(w, body); err != nil {
+		return fmt.Errorf("rubicon: reading the body that GetBody returned: %w", err)
+	}
+	return nil
+}
+
+// hasBody reports whether req has a body to send.
+func hasBody(req *http.Request) bool {
+	return req.Body != nil && req.Body != http.NoBody
+}
+
+// alikeOnce is alike for bodies that are readable only once too.
+func (id *identity) alikeOnce(other *identity) bool {
+	a, b := *id, *other
+	a.once, b.once, a.body, b.body = false, false, nil, nil
+	return a.alike(&b)
+}
+
+// fingerprint returns a hash over method, URL, idempotency key and body of
+// req, the body as far as it can be read twice; else its length stands for it
+// and the fingerprint is marked as weak. Credentials in the URL are left out.
+func fingerprint(req *http.Request, key string) (string, error) {
+	h := sha256.New()
+	u := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path, RawPath: req.URL.RawPath, RawQuery: req.URL.RawQuery}
+	fmt.Fprintf(h, "%q %q %q\n", req.Method, u.String(), key)
+	prefix := "bytes:"
+	switch {
+	case !hasBody(req):
+	case req.GetBody != nil:
+		if err := readBody(h, req.GetBody); err != nil {
+			return "", err
+		}
+	default:
+		prefix = "length:"
+		fmt.Fprintf(h, "%d", req.ContentLength)
+	}
+	return prefix + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// host returns the host that messages name.
+func host(req *http.Request) string {
+	if req.URL == nil {
+		return "?"
+	}
+	return strings.ToLower(req.URL.Host)
+}
