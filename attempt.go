@@ -144,10 +144,12 @@ func (c *call) sendBody() (io.ReadCloser, *sendBody) {
 	if !hasBody(c.req) {
 		return c.req.Body, nil
 	}
+	next := c.body
+	c.body = nil
 	if bodyMaker(c.req) == nil || c.req.GetBody != nil && isSnapshot(c.req.GetBody) {
-		return c.body, nil
+		return next, nil
 	}
-	b := newSendBody(c.body)
+	b := newSendBody(next)
 	return b, b
 }
 

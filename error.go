@@ -233,17 +233,18 @@ func closes(errs []error) bool {
 
 // lost returns the error of a call of r that brought no answer.
 func (r *request) lost(req *http.Request, rec *Record, d Decision, also ...error) *Error {
-	if errors.Is(r.cause, ErrStalled) {
+	cause := r.lastCause()
+	if errors.Is(cause, ErrStalled) {
 		also = append(also, ErrStalled)
 	}
-	return newError(req.Method, host(req), r.operationID(), rec, d, also...)
+	return newError(req.Method, host(req), r.operationID(), rec, d, also...).because(cause, req)
 }
 
 // truth returns the error that says what became of r, whatever its calls
 // returned.
 func (r *request) truth(rec *Record) *Error {
 	e := newError(r.id.method, r.id.host, r.op.ID(), rec, Decide(*rec, time.Now()))
-	e.cause, e.open = r.cause, false
+	e.cause, e.open = r.lastCause(), false
 	return e
 }
 

@@ -20,11 +20,36 @@ type request struct {
 	hops     []identity // where redirects took it
 	key      Key        // named: the journal's
 	journal  Journal    // named: where the record is kept
-	keyValue string     // the idempotency key that goes out; "" before the first
+	keyValue string     // the idempotency key that goes out; "" before the first; under entry.mu
 	delays   backoff.BackOff
-	cause    error // what Base returned last in place of an answer
-	calls    int   // RoundTrips so far
-	running  int   // RoundTrips under way
+	cause    error // what Base returned last in place of an answer; under entry.mu
+	calls    int   // RoundTrips so far; under op.mu
+	running  int   // RoundTrips under way; under op.mu
+}
+
+// setCause keeps what Base returned in place of an answer.
+func (r *request) setCause(err error) {
+	r.entry.mu.Lock()
+	defer r.entry.mu.Unlock()
+	r.cause = err
+}
+
+// lastCause returns what Base returned last in place of an answer.
+func (r *request) lastCause() error {
+	r.entry.mu.Lock()
+	defer r.entry.mu.Unlock()
+	return r.cause
+}
+
+// keyOnce returns the idempotency key of every attempt of r: the first one
+// that was asked for.
+func (r *request) keyOnce(req *http.Request, header string) string {
+	r.entry.mu.Lock()
+	defer r.entry.mu.Unlock()
+	if r.keyValue == "" {
+		r.keyValue = r.keyFor(req, header)
+	}
+	return r.keyValue
 }
 
 // join finds out what the call's request is, and to which record it belongs.
@@ -42,7 +67,7 @@ func (c *call) join() error {
 	if err != nil {
 		return c.refusal(err)
 	}
-	c.r, c.n = r, r.calls
+	c.r, c.n = r, r.call()
 	c.document()
 	if r.journal != nil {
 		read, err = c.joinNamed()
@@ -148,6 +173,13 @@ func (r *request) leads(from *identity) bool {
 		}
 	}
 	return false
+}
+
+// call returns how many calls r had so far.
+func (r *request) call() int {
+	r.op.mu.Lock()
+	defer r.op.mu.Unlock()
+	return r.calls
 }
 
 // candidates returns the requests that id may be a retry of.

@@ -135,6 +135,7 @@ func (h *hooks) observe(out *http.Request, err error) observation {
 		getConn: h.getConn, gotConn: h.gotConn, wrote: int(h.wrote.Load()),
 		http2: h.http2,
 		polls: int(h.ctx.polls.Load()), early: h.ctx.early.Load(),
+		//lint:ignore SA1019 callers still set Cancel, http.Client.Timeout among them
 		alive:   h.ctx.Err() == nil && !isClosed(out.Cancel),
 		cut:     h.stopped,
 		invalid: isInvalid(out),

@@ -34,6 +34,7 @@ type body struct {
 	ended func(error)   // told once: nil for Close before the end
 
 	stalled atomic.Bool
+	closed  atomic.Bool
 	once    sync.Once
 	mu      sync.Mutex
 	err     error
@@ -48,7 +49,11 @@ func (b *body) Read(p []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	b.end(err)
+	if b.closed.Load() {
+		b.end(nil)
+	} else {
+		b.end(err)
+	}
 	return n, b.stick(err)
 }
 
@@ -71,6 +76,7 @@ func (b *body) read(p []byte) (int, error) {
 
 // Close implements [io.Closer].
 func (b *body) Close() error {
+	b.closed.Store(true) // so that a Read which this ends is no interruption
 	err := b.rc.Close()
 	b.end(nil)
 	return err
@@ -170,7 +176,7 @@ func (h *held) whole(ctx context.Context, limit time.Duration) ([]byte, bool) {
 	for !h.done && ctx.Err() == nil {
 		h.more.Wait()
 	}
-	if !h.done || h.err != io.EOF {
+	if !h.done || h.err != io.EOF || len(h.ahead) > holdBytes {
 		return nil, false
 	}
 	h.rc.Close()

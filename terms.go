@@ -1,8 +1,6 @@
 package rubicon
 
-import (
-	"time"
-)
+import "time"
 
 // document looks up what is known of the request's endpoint.
 func (c *call) document() {
@@ -14,11 +12,9 @@ func (c *call) document() {
 	}
 	c.terms.Repeat = c.repeats()
 	if header := c.keyHeader(); header != "" {
-		if c.r.keyValue == "" {
-			c.r.keyValue = c.r.keyFor(c.req, header)
-		}
-		c.key = first(c.req.Header.Get(header), c.r.keyValue)
-		c.keyed = c.key == c.r.keyValue
+		key := c.r.keyOnce(c.req, header)
+		c.key = first(c.req.Header.Get(header), key)
+		c.keyed = c.key == key
 		c.terms.Keyed = true
 		c.terms.ReplayUntil = time.Now().Add(window(c.endpoint.Retention))
 	}

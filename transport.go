@@ -126,8 +126,9 @@ func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request) (*h
 	if err == nil && byStatus(res.StatusCode).final {
 		return res, nil
 	}
-	c := &call{t: t, base: base, req: req, body: req.Body}
+	c := &call{t: t, base: base, req: req}
 	c.joinAlone()
+	defer c.leave()
 	c.r.rec.Terms = c.terms
 	c.r.rec.Fold(Fact{N: 1, Attempt: Attempt{Call: 1, Begun: start}})
 	c.tries = 1
@@ -244,7 +245,7 @@ type call struct {
 	keyed       bool   // key is the one of the operation's every attempt
 	fingerprint string // of a named operation's request
 
-	body  io.ReadCloser  // the next attempt's; nil before it was made
+	body  io.ReadCloser  // the next attempt's, as long as Base was not given it
 	guard *sendBody      // of the last attempt; nil if it needs none
 	watch attemptContext // of the first attempt
 	tries int            // attempts of this call
@@ -281,8 +282,11 @@ func (c *call) run() (*http.Response, error) {
 	}
 }
 
-// leave ends the call.
+// leave ends the call. A body that was not handed to Base is closed.
 func (c *call) leave() {
+	if c.body != nil {
+		c.body.Close()
+	}
 	c.r.leave()
 	if b, ok := c.req.Body.(*rewindable); ok {
 		b.finish()
@@ -390,7 +394,7 @@ func (c *call) wait(d Decision) bool {
 
 // rewind makes the body of the next attempt.
 func (c *call) rewind() error {
-	if c.tries == 0 || !hasBody(c.req) {
+	if c.body != nil || !hasBody(c.req) {
 		return nil
 	}
 	make := bodyMaker(c.req)
@@ -443,15 +447,12 @@ func (c *call) giveUp(d Decision, also ...error) (*http.Response, error) {
 	if c.res != nil && c.req.Context().Err() == nil {
 		return c.answer(d), nil
 	}
-	if c.tries == 0 {
-		closeBody(c.req)
-	}
 	if c.tries > 0 {
-		c.r.cause = c.err
+		c.r.setCause(c.err)
 	}
 	rec := c.r.record()
 	err := c.r.lost(c.req, &rec, d, also...)
-	return nil, err.because(c.r.cause, c.req).until(c.req.Context()).returned()
+	return nil, err.until(c.req.Context()).returned()
 }
 
 // refusal is the error of a call that found no record to work on.
