@@ -229,6 +229,9 @@ type Record struct {
 	Canceled bool
 	Owing    int    // effects of the turn whose outcome is unknown; kept by the ledger
 	ServerID string // the server's own name for the operation, learned from it
+
+	// Fingerprint says which request the operation is bound to; "" if none.
+	Fingerprint string
 }
 
 // Fold merges f into r.

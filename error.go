@@ -83,7 +83,7 @@ func (e *Error) Error() string {
 // the caller gave when it canceled.
 func (e *Error) Is(target error) bool {
 	for _, is := range e.is {
-		if is == target {
+		if errors.Is(is, target) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"runtime"
 )
 
 // printed returns v as every verb and every slog handler prints it.
@@ -15,4 +16,13 @@ func printed(v any) []string {
 		fmt.Sprintf("%v", v), fmt.Sprintf("%+v", v), fmt.Sprintf("%#v", v), fmt.Sprintf("%s", v),
 		fmt.Sprintf("%q", v), text.String(), json.String(),
 	}
+}
+
+// allocatedBytes returns how many bytes f allocates.
+func allocatedBytes(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/cenkalti/backoff/v4"
 )
@@ -100,6 +101,10 @@ func (c *call) joinNamed() (read bool, err error) {
 		return false, nil
 	}
 	c.fingerprint, err = fingerprint(c.req, c.req.Header.Get(c.keyHeader()))
+	if err == nil && !rec.binds(c.fingerprint) {
+		d := Decide(rec, time.Now())
+		err = c.r.lost(c.req, &rec, d, ErrMismatch).until(ctx).returned()
+	}
 	return c.req.GetBody != nil && hasBody(c.req), err
 }
 

@@ -88,6 +88,12 @@ func (d Decision) reason() (Reason, bool) {
 	}
 }
 
+// binds reports whether a request with the given fingerprint may be the one of
+// r: "" may be any.
+func (r *Record) binds(fingerprint string) bool {
+	return r.Fingerprint == "" || fingerprint == "" || r.Fingerprint == fingerprint
+}
+
 // admit decides whether p may be made now of the operation of r, and books it.
 func admit(r *Record, p Proposal, now time.Time) (int, error) {
 	if len(r.Attempts) == 0 {
@@ -95,6 +101,7 @@ func admit(r *Record, p Proposal, now time.Time) (int, error) {
 	}
 	r.Terms.Repeat, r.Terms.Renew = p.Terms.Repeat, p.Terms.Renew
 	r.Budget, r.Until = p.Budget, p.Until
+	r.Fingerprint = first(r.Fingerprint, p.Fingerprint)
 	r.Call = max(r.Call, p.Call)
 	d := decide(r, now, weigh(r, now))
 	reason, ok := d.reason()
@@ -114,11 +121,10 @@ func admit(r *Record, p Proposal, now time.Time) (int, error) {
 // An entry is the record of one operation in memory. It is a journal of that
 // one operation, whatever key it is asked for.
 type entry struct {
-	mu          sync.Mutex
-	rec         Record
-	fingerprint string
-	lastID      string
-	first       [1]Attempt // backs rec.Attempts as long as there is only one
+	mu     sync.Mutex
+	rec    Record
+	lastID string
+	first  [1]Attempt // backs rec.Attempts as long as there is only one
 }
 
 // Begin implements [Journal].
@@ -128,9 +134,7 @@ func (e *entry) Begin(_ context.Context, p Proposal) (Ticket, error) {
 	switch {
 	case p.ID != "" && p.ID == e.lastID:
 		return Ticket{Key: p.Key, N: len(e.rec.Attempts)}, nil
-	case e.fingerprint == "":
-		e.fingerprint = p.Fingerprint
-	case p.Fingerprint != "" && p.Fingerprint != e.fingerprint:
+	case !e.rec.binds(p.Fingerprint):
 		return Ticket{}, &BlockedError{Err: ErrMismatch}
 	}
 	if e.rec.Attempts == nil {

@@ -1,0 +1,70 @@
+package lab
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/rubicon-go/rubicon"
+)
+
+// A client is one of those that meet the faults.
+type client struct {
+	name      string
+	transport func(*bench) http.RoundTripper
+	want      func(*wants) result
+}
+
+// clients are the clients of the lab, in the order of the rows.
+var clients = [...]client{
+	{"net/http", plain, func(w *wants) result { return w.nethttp }},
+	{"retryablehttp", retryable, func(w *wants) result { return w.retryable }},
+	{"rubicon", proven, func(w *wants) result { return w.rubicon }},
+}
+
+// pause is what clients wait between attempts where the server asks for
+// nothing.
+const pause = 2 * time.Millisecond
+
+// plain is net/http as it is.
+func plain(b *bench) http.RoundTripper {
+	b.base.ResponseHeaderTimeout = b.head
+	return b.base
+}
+
+// retryable is go-retryablehttp with its own settings, but for the waits: four
+// retries, so five attempts.
+func retryable(b *bench) http.RoundTripper { return retrying(b, plain(b)) }
+
+// retrying puts go-retryablehttp over base.
+func retrying(b *bench, base http.RoundTripper) http.RoundTripper {
+	c := retryablehttp.NewClient()
+	c.Logger = nil
+	c.HTTPClient = &http.Client{Transport: base}
+	c.RetryWaitMin, c.RetryWaitMax = pause, pause
+	c.Backoff = func(least, most time.Duration, n int, res *http.Response) time.Duration {
+		b.waits()
+		return retryablehttp.DefaultBackoff(least, most, n, res)
+	}
+	return &retryablehttp.RoundTripper{Client: c}
+}
+
+// proven is Rubicon with its own settings, but for the waits. Where layers are
+// nested, go-retryablehttp is one of those above it.
+func proven(b *bench) http.RoundTripper {
+	b.base.OnProxyConnectResponse = rubicon.ProxyConnectResponse
+	t := &rubicon.Transport{
+		Base:      b.base,
+		Backoff:   func() backoff.BackOff { return backoff.NewConstantBackOff(pause) },
+		Endpoints: b.endpoints,
+		Stall:     rubicon.Stall{Head: b.head},
+		Trace:     &rubicon.Trace{Wait: func(context.Context, rubicon.WaitInfo) { b.waits() }},
+	}
+	if b.layers {
+		return retrying(b, t)
+	}
+	return t
+}

@@ -1,0 +1,107 @@
+// Package lab plays faults on loopback against three HTTP clients and compares
+// what became of each with what is expected of it.
+//
+// The table of faults is in faults.go. A row says what the server does, what
+// the caller asks for, and what each client is expected to make of it; a zero
+// field is the ordinary case. What rows have in common is in the other files:
+// clients.go has the clients, caller.go those who use them, bench.go what a
+// client and a fault stand on, and told.go the words for what a caller is told.
+package lab
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/rubicon-go/rubicon"
+	"github.com/rubicon-go/rubicon/rubicontest"
+)
+
+// A Fault is something that goes wrong between a client and a server, or
+// around them.
+type Fault struct {
+	Name  string // one word, for [Row.Fault]
+	About string // what goes wrong, in one sentence
+
+	server func() rubicontest.Config // the server, made anew for each client
+	idle   int                       // connections that the client has in its pool at the start
+	setup  func(*bench)              // what else there is before the first request; nil: nothing
+	count  func(*bench) int          // what counts as an attempt; nil: a request that the server has received
+
+	requests []request      // what the caller asks for, one after the other; nil: one POST
+	intent   rubicon.Intent // of the operation that carries them
+	caller   caller         // who asks; nil: naive
+	during   func(*bench)   // what happens meanwhile; nil: nothing
+
+	want wants
+}
+
+// wants is what is expected of each client. Of the first two it states what is
+// wrong with them too, so that a fault that no longer does harm is noticed.
+type wants struct {
+	nethttp   result
+	retryable result
+	rubicon   result
+}
+
+// A result is what became of a client that met a fault.
+type result struct {
+	attempts int
+	effects  int
+	told     string
+}
+
+// String returns r as [Row.Want] shows it.
+func (r result) String() string {
+	return fmt.Sprintf("attempts %d, effects %d, outcome %s", r.attempts, r.effects, r.told)
+}
+
+// A Row is what became of one client that met one fault.
+type Row struct {
+	Fault    string `json:"fault"`
+	Client   string `json:"client"`
+	Attempts int    `json:"attempts"` // how often the caller's request was put on the wire
+	Effects  int    `json:"effects"`  // how often the server acted on it
+	Outcome  string `json:"outcome"`  // what the caller was told in the end
+	Want     string `json:"want"`     // what was expected: the three above
+	OK       bool   `json:"ok"`       // whether that is what happened
+}
+
+// Got returns what happened in the form of Want.
+func (r Row) Got() string { return result{r.Attempts, r.Effects, r.Outcome}.String() }
+
+// Run plays every fault against every client, some of them at the same time,
+// and reports the rows in the order of the faults and clients. It returns the
+// context's cause if that ends first.
+func Run(ctx context.Context, faults []Fault, report func(Row)) error {
+	var rows []chan Row
+	slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
+	for i := range faults {
+		for _, c := range clients {
+			row := make(chan Row, 1)
+			rows = append(rows, row)
+			go func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				row <- play(ctx, &faults[i], c)
+			}()
+		}
+	}
+	for _, row := range rows {
+		r := <-row
+		if ctx.Err() == nil {
+			report(r)
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// play plays f against c.
+func play(ctx context.Context, f *Fault, c client) Row {
+	got, want := meet(ctx, f, c), c.want(&f.want)
+	return Row{
+		Fault: f.Name, Client: c.name,
+		Attempts: got.attempts, Effects: got.effects, Outcome: got.told,
+		Want: want.String(), OK: got == want,
+	}
+}
