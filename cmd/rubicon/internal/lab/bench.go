@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -136,5 +135,3 @@ func (b *bench) close() {
 	b.closers = nil
 }
 
-// onClose has c called at the end.
-func (b *bench) onClose(c io.Closer) {}

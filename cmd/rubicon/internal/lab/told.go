@@ -1,0 +1,101 @@
+package lab
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/rubicon-go/rubicon"
+)
+
+// told says in a few words what r tells the caller: a status, or what an error
+// reveals by its types and values to a caller that looks closely.
+func told(r reply) string {
+	var known *rubicon.Error
+	switch {
+	case r.err == nil:
+		return fmt.Sprint(r.status)
+	case errors.As(r.err, &known):
+		return knownBy(known)
+	}
+	return "error: " + word(r.err)
+}
+
+// knownBy says what e knows: the outcome, and what there is beside it.
+func knownBy(e *rubicon.Error) string {
+	if errors.Is(e, rubicon.ErrMismatch) {
+		return "mismatch"
+	}
+	var beside []string
+	note := func(held bool, text string) {
+		if held {
+			beside = append(beside, text)
+		}
+	}
+	note(e.Status != 0, fmt.Sprint(e.Status))
+	note(e.Outcome == rubicon.Unsent && e.Cause() != nil, word(e.Cause()))
+	note(errors.Is(e, rubicon.ErrStalled), "stalled")
+	note(errors.Is(e, rubicon.ErrBudget), "budget")
+	note(errors.Is(e, context.Canceled), "canceled")
+	if len(beside) == 0 {
+		return e.Outcome.String()
+	}
+	return fmt.Sprintf("%s (%s)", e.Outcome, strings.Join(beside, ", "))
+}
+
+// texts has short words for errors that have no type to know them by.
+var texts = [...]struct{ part, word string }{
+	{"giving up after", "gave up"},
+	{"GOAWAY", "GOAWAY"},
+	{"PROTOCOL_ERROR", "PROTOCOL_ERROR"},
+	{"connection lost", "connection lost"},
+}
+
+// word names err in the same few words on every system.
+func word(err error) string {
+	var (
+		dns     *net.DNSError
+		cert    *tls.CertificateVerificationError
+		proxy   *rubicon.ProxyError
+		op      *net.OpError
+		timeout net.Error
+	)
+	switch {
+	case err == nil:
+		return "none"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host"
+	case errors.As(err, &dns):
+		return "lookup failed"
+	case errors.As(err, &cert):
+		return "certificate"
+	case errors.As(err, &proxy):
+		return fmt.Sprintf("proxy %d", proxy.Status)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "timeout"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "connection refused"
+	case errors.As(err, &op):
+		return "connection reset"
+	}
+	return wordByText(err)
+}
+
+// wordByText names err by the text of its innermost error.
+func wordByText(err error) string {
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	text := err.Error()
+	for _, t := range texts {
+		if strings.Contains(text, t.part) {
+			return t.word
+		}
+	}
+	return text
+}
