@@ -20,8 +20,8 @@ import (
 var errHead = fmt.Errorf("%w: no head of an answer", ErrStalled)
 
 // attempt hands the booked attempt to Base, observes it, folds what it showed
-// into the record, and returns its verdict.
-func (c *call) attempt(ticket Ticket) Verdict {
+// into the record, and returns that.
+func (c *call) attempt(ticket Ticket) Attempt {
 	ctx := c.attemptContext()
 	parent := c.req.Context()
 	var cancel context.CancelCauseFunc
@@ -51,9 +51,9 @@ func (c *call) attempt(ticket Ticket) Verdict {
 	if err != nil && cancel != nil {
 		cancel(context.Canceled)
 	}
-	verdict := c.learn(ticket, res, err, a)
+	a = c.learn(ticket, res, err, a)
 	c.t.Trace.attemptEnd(c, ticket, err)
-	return verdict
+	return a
 }
 
 // A headLimit ends an attempt when the head of its answer does not come.
@@ -187,8 +187,8 @@ func (c *call) hideKeys() http.Header {
 }
 
 // learn folds what an attempt brought into the record: the answer in hand, or
-// what Base returned in place of one. It returns the attempt's verdict.
-func (c *call) learn(ticket Ticket, res *http.Response, err error, a Attempt) Verdict {
+// what Base returned in place of one. It returns what the attempt showed.
+func (c *call) learn(ticket Ticket, res *http.Response, err error, a Attempt) Attempt {
 	c.res, c.err = res, err
 	if err != nil {
 		a.Ended, a.Final = true, isFinal(err)
@@ -202,7 +202,7 @@ func (c *call) learn(ticket Ticket, res *http.Response, err error, a Attempt) Ve
 	// An error of the journal is not the caller's: a fact that is lost costs
 	// availability, never safety.
 	_ = c.r.observe(c.req.Context(), ticket, Fact{Attempt: a})
-	return a.Verdict
+	return a
 }
 
 // mayFollow reports whether another attempt may follow a, as far as a itself

@@ -54,6 +54,7 @@ type Error struct {
 	done   error   // the caller's context's error
 	why    error   // the cause that the caller gave for it
 	open   bool    // the cause is reachable
+	safe   bool    // the method is: nothing can have been done
 }
 
 // Error implements error.
@@ -65,16 +66,19 @@ func (e *Error) Error() string {
 			b.WriteString(strings.TrimPrefix(is.Error(), "rubicon: ") + ": ")
 		}
 	}
-	fmt.Fprintf(&b, "outcome is %s after %s", e.Outcome, plural(e.Attempts, "attempt"))
+	if e.safe && e.Outcome == Ambiguous {
+		fmt.Fprintf(&b, "no answer after %s", plural(e.Attempts, "attempt"))
+	} else {
+		fmt.Fprintf(&b, "outcome is %s after %s", e.Outcome, plural(e.Attempts, "attempt"))
+	}
 	if e.Decision.Why != WhyNone {
 		b.WriteString(": " + e.Decision.Why.String())
 	}
 	if e.detail != "" {
 		b.WriteString(": " + e.detail)
 	}
-	if e.Is(ErrAmbiguous) {
-		b.WriteString(" (look before sending it again; " +
-			"an Idempotency-Key of a documented Endpoint or Repeat would license a repetition)")
+	if e.Decision.Why == WhyNoLicence {
+		b.WriteString(" (ask before sending it again; Transport.Repeat or an Endpoint's key would allow it)")
 	}
 	return b.String()
 }
@@ -211,7 +215,7 @@ func newError(method, host, operation string, r *Record, d Decision, also ...err
 		Outcome: r.Outcome(), Evidence: r.evidence(), Attempts: r.wire(),
 		Decision: d, ServerID: r.ServerID,
 		is:   append(also, sentinels(r, d)...),
-		open: r.mayGoOn() && !closes(also),
+		open: r.mayGoOn() && !closes(also), safe: r.Terms.Safe,
 	}
 	if last := r.last(); last != nil {
 		e.Status = last.Status

@@ -276,7 +276,10 @@ func (c *call) run() (*http.Response, error) {
 		if err != nil {
 			return c.giveUp(d, err)
 		}
-		if ticket.N > 0 && c.attempt(ticket) == VerdictSucceeded {
+		if ticket.N == 0 {
+			continue
+		}
+		if a := c.attempt(ticket); a.Verdict == VerdictSucceeded || !a.Ended {
 			return c.res, nil
 		}
 	}

@@ -20,20 +20,25 @@ const patience = time.Minute
 // errPatience is the cause with which a row ends that takes too long.
 var errPatience = errors.New("lab: the row takes too long")
 
-// A bench is what one client and one fault stand on.
-type bench struct {
-	ctx    context.Context         // of the caller
-	cancel context.CancelCauseFunc // the caller gives up
-	server *rubicontest.Server
-	url    string
-	base   *http.Transport // what the client makes its attempts with
-	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	dials  atomic.Int64
+// A dial connects to an address, as [net.Dialer.DialContext] does.
+type dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	head      time.Duration // how long the client waits for the head of an answer; 0: for ever
-	endpoints []rubicon.Endpoint
-	layers    bool // the caller has go-retryablehttp among its layers
-	proxy     *rubicontest.Proxy
+// A bench is what one client and one fault stand on. What a fault sets up, it
+// sets up here.
+type bench struct {
+	ctx    context.Context         // the caller's
+	cancel context.CancelCauseFunc // ends it
+
+	server *rubicontest.Server
+	proxy  *rubicontest.Proxy // nil: none
+	url    string             // of what the caller asks for
+	base   *http.Transport    // makes the client's attempts
+	dial   dial               // makes base's connections
+	dials  atomic.Int64       // how many it was asked for
+
+	head      time.Duration      // how long the client waits for the head of an answer; 0: for ever
+	endpoints []rubicon.Endpoint // what Rubicon knows of the server
+	layers    bool               // see Fault
 
 	wait    sync.Once
 	waiting chan struct{} // closed when the client waits before another attempt
@@ -41,90 +46,93 @@ type bench struct {
 	closers []func()
 }
 
-// meet makes c meet f.
+// meet makes c meet f and returns what became of it.
 func meet(ctx context.Context, f *Fault, c client) result {
 	b := newBench(ctx, f)
 	defer b.close()
 	before := b.server.Counts()
-
-	client := &http.Client{Transport: c.transport(b)}
-	caller := caller(naive)
-	if f.caller != nil {
-		caller = f.caller
+	last := b.call(f, c)
+	b.close()
+	after := b.server.Counts()
+	attempts := after.Requests - before.Requests
+	if f.count != nil {
+		attempts = f.count(b)
 	}
-	intent := f.intent
-	var op *rubicon.Operation
-	b.ctx, op = rubicon.Begin(b.ctx, intent)
+	return result{attempts, after.Effects - before.Effects, told(last)}
+}
+
+// call has the caller use c. It returns what the caller was told, with all that
+// the operation knows.
+func (b *bench) call(f *Fault, c client) reply {
+	client := &http.Client{Transport: c.transport(b)}
+	ctx, op := rubicon.Begin(b.ctx, f.intent)
+	defer op.End()
+	b.ctx = ctx
 	if f.during != nil {
 		b.group.Go(func() { f.during(b) })
 	}
-	last := caller(b, client, f.asked())
+	requests := f.requests
+	if requests == nil {
+		requests = []request{{}}
+	}
+	caller := naive
+	if f.layers {
+		caller = layered
+	}
+	last := caller(b, client, requests)
 	last.err = op.Err(last.err)
-	op.End()
-
-	b.close()
-	after := b.server.Counts()
-	got := result{after.Requests - before.Requests, after.Effects - before.Effects, told(last)}
-	if f.count != nil {
-		got.attempts = f.count(b)
-	}
-	return got
-}
-
-// asked returns what the caller asks for.
-func (f *Fault) asked() []request {
-	if f.requests == nil {
-		return []request{{}}
-	}
-	return f.requests
+	return last
 }
 
 // newBench starts what f needs.
 func newBench(ctx context.Context, f *Fault) *bench {
-	b := &bench{waiting: make(chan struct{})}
+	b := &bench{layers: f.layers, waiting: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancelCause(ctx)
 	limit := time.AfterFunc(patience, func() { b.cancel(errPatience) })
-	b.closers = append(b.closers, func() { limit.Stop() })
+	b.onClose(func() { limit.Stop() })
 
-	config := f.server()
 	warm := make(chan struct{})
-	config.Script = slices.Concat(slices.Repeat([]rubicontest.Fault{rubicontest.Read().Until(warm)}, f.idle), config.Script)
+	config := f.server()
+	held := slices.Repeat([]rubicontest.Fault{rubicontest.Read().Until(warm)}, f.idle)
+	config.Script = slices.Concat(held, config.Script)
 	b.server = config.Start()
+	b.onClose(b.server.Close)
 	b.url = b.server.URL + "/payments"
-	b.closers = append(b.closers, b.server.Close)
 
 	b.base = b.server.Transport()
 	b.base.MaxIdleConnsPerHost = f.idle
-	b.dial = new(net.Dialer).DialContext
 	b.base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		b.dials.Add(1)
 		return b.dial(ctx, network, addr)
 	}
+	b.dial = new(net.Dialer).DialContext
 	if f.setup != nil {
 		f.setup(b)
 	}
-	b.warm(f.idle, warm)
+	b.warmUp(f.idle, warm)
 	return b
 }
 
-// warm fills the pool with n connections: as many requests are held until all
-// are there.
-func (b *bench) warm(n int, all chan struct{}) {
+// warmUp puts n connections into the pool: as many requests are held until all
+// of them have one.
+func (b *bench) warmUp(n int, all chan struct{}) {
 	var group sync.WaitGroup
 	for range n {
-		group.Go(func() {
-			do(b, &http.Client{Transport: b.base}, request{method: http.MethodGet})
-		})
+		group.Go(func() { ask(b, &http.Client{Transport: b.base}, request{method: http.MethodGet}) })
 	}
 	_ = b.server.Await(b.ctx, func(c rubicontest.Counts) bool { return c.Requests >= n })
 	close(all)
 	group.Wait()
 }
 
-// waits says that the client waits.
+// waits notes that the client waits.
 func (b *bench) waits() { b.wait.Do(func() { close(b.waiting) }) }
 
-// close ends everything on the bench and returns when it has ended.
+// onClose has c called at the end; what was begun last ends first.
+func (b *bench) onClose(c func()) { b.closers = append(b.closers, c) }
+
+// close ends everything on the bench and returns when it has ended. It may be
+// called again.
 func (b *bench) close() {
 	b.cancel(nil)
 	b.group.Wait()
@@ -134,4 +142,3 @@ func (b *bench) close() {
 	}
 	b.closers = nil
 }
-

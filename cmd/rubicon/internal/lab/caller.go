@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"strings"
@@ -10,22 +11,18 @@ import (
 type request struct {
 	method string // "": POST
 	key    string // an Idempotency-Key of the caller's own; "": none
-	body   string // "": a short one, or none for a GET
+	body   string // ""; a short one, but none for a GET
 }
 
-// make returns r as an HTTP request for b.
-func (r request) make(b *bench) *http.Request {
+// build returns r as an HTTP request to the server on b.
+func (r request) build(b *bench) *http.Request {
 	var body io.Reader
-	switch {
-	case r.method == http.MethodGet:
-	case r.body == "":
-		body = strings.NewReader("amount=5")
-	default:
-		body = strings.NewReader(r.body)
+	if r.method != http.MethodGet {
+		body = strings.NewReader(cmp.Or(r.body, "amount=5"))
 	}
-	req, err := http.NewRequestWithContext(b.ctx, first(r.method, http.MethodPost), b.url, body)
+	req, err := http.NewRequestWithContext(b.ctx, cmp.Or(r.method, http.MethodPost), b.url, body)
 	if err != nil {
-		panic(err) // the table's own mistake
+		panic(err) // the table is wrong
 	}
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)
@@ -33,19 +30,18 @@ func (r request) make(b *bench) *http.Request {
 	return req
 }
 
-// A reply is what a caller was told.
+// A reply is what a caller is told.
 type reply struct {
 	status int
 	err    error
 }
 
-// failed reports whether the caller takes r for a failure that a second try
-// may mend.
+// failed reports whether a caller who knows no better tries again.
 func (r reply) failed() bool { return r.err != nil || r.status >= 500 }
 
-// do makes one call and reads its answer.
-func do(b *bench, c *http.Client, r request) reply {
-	res, err := c.Do(r.make(b))
+// ask makes one call and reads its answer.
+func ask(b *bench, c *http.Client, r request) reply {
+	res, err := c.Do(r.build(b))
 	if err != nil {
 		return reply{err: err}
 	}
@@ -54,46 +50,29 @@ func do(b *bench, c *http.Client, r request) reply {
 	return reply{res.StatusCode, err}
 }
 
-// A caller makes requests and returns what it was told in the end.
-type caller func(*bench, *http.Client, []request) reply
-
-// naive asks once, and once more where that failed.
+// naive makes each request, and once more if it failed. It returns what it was
+// told last.
 func naive(b *bench, c *http.Client, requests []request) reply {
 	var last reply
 	for _, r := range requests {
-		if last = do(b, c, r); last.failed() {
-			last = do(b, c, r)
+		if last = ask(b, c, r); last.failed() {
+			last = ask(b, c, r)
 		}
 	}
 	return last
 }
 
-// layered is an application that calls its SDK up to three times, which calls
-// the client up to three times.
+// layered is an application that tries three times over an SDK that tries three
+// times. Below them is the client; if that is Rubicon, go-retryablehttp is
+// between them, with its five attempts.
 func layered(b *bench, c *http.Client, requests []request) reply {
 	var last reply
-	for range 3 * 3 {
-		if last = naiveOnce(b, c, requests); !last.failed() {
-			break
+	for range 3 {
+		for range 3 {
+			if last = ask(b, c, requests[0]); !last.failed() {
+				return last
+			}
 		}
 	}
 	return last
-}
-
-// naiveOnce makes the requests, each once.
-func naiveOnce(b *bench, c *http.Client, requests []request) reply {
-	var last reply
-	for _, r := range requests {
-		last = do(b, c, r)
-	}
-	return last
-}
-
-// first returns a unless it is zero, then b.
-func first[T comparable](a, b T) T {
-	var zero T
-	if a == zero {
-		return b
-	}
-	return a
 }

@@ -18,14 +18,14 @@ type client struct {
 	want      func(*wants) result
 }
 
-// clients are the clients of the lab, in the order of the rows.
+// clients are in the order of the rows.
 var clients = [...]client{
 	{"net/http", plain, func(w *wants) result { return w.nethttp }},
-	{"retryablehttp", retryable, func(w *wants) result { return w.retryable }},
-	{"rubicon", proven, func(w *wants) result { return w.rubicon }},
+	{"retryablehttp", retrying, func(w *wants) result { return w.retryable }},
+	{"rubicon", proving, func(w *wants) result { return w.rubicon }},
 }
 
-// pause is what clients wait between attempts where the server asks for
+// pause is how long clients wait between attempts where the server asks for
 // nothing.
 const pause = 2 * time.Millisecond
 
@@ -35,12 +35,12 @@ func plain(b *bench) http.RoundTripper {
 	return b.base
 }
 
-// retryable is go-retryablehttp with its own settings, but for the waits: four
-// retries, so five attempts.
-func retryable(b *bench) http.RoundTripper { return retrying(b, plain(b)) }
+// retrying is go-retryablehttp over net/http.
+func retrying(b *bench) http.RoundTripper { return retryingOver(b, plain(b)) }
 
-// retrying puts go-retryablehttp over base.
-func retrying(b *bench, base http.RoundTripper) http.RoundTripper {
+// retryingOver is go-retryablehttp as it is, but for shorter waits: it retries
+// four times.
+func retryingOver(b *bench, base http.RoundTripper) http.RoundTripper {
 	c := retryablehttp.NewClient()
 	c.Logger = nil
 	c.HTTPClient = &http.Client{Transport: base}
@@ -52,9 +52,9 @@ func retrying(b *bench, base http.RoundTripper) http.RoundTripper {
 	return &retryablehttp.RoundTripper{Client: c}
 }
 
-// proven is Rubicon with its own settings, but for the waits. Where layers are
-// nested, go-retryablehttp is one of those above it.
-func proven(b *bench) http.RoundTripper {
+// proving is Rubicon as it is, but for shorter waits. In layers it is below
+// go-retryablehttp.
+func proving(b *bench) http.RoundTripper {
 	b.base.OnProxyConnectResponse = rubicon.ProxyConnectResponse
 	t := &rubicon.Transport{
 		Base:      b.base,
@@ -64,7 +64,7 @@ func proven(b *bench) http.RoundTripper {
 		Trace:     &rubicon.Trace{Wait: func(context.Context, rubicon.WaitInfo) { b.waits() }},
 	}
 	if b.layers {
-		return retrying(b, t)
+		return retryingOver(b, t)
 	}
 	return t
 }

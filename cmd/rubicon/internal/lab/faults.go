@@ -59,7 +59,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "refused-for-ever",
+		Name:   "refused-always",
 		About:  "nobody listens at the server's address",
 		server: h1(),
 		setup:  refused(1000),
@@ -67,11 +67,11 @@ var faults = []Fault{
 		want: wants{
 			nethttp:   result{2, 0, "error: connection refused"},
 			retryable: result{10, 0, "error: connection refused"},
-			rubicon:   result{4, 0, "unsent (connection refused, budget)"},
+			rubicon:   result{4, 0, "unsent (budget)"},
 		},
 	},
 	{
-		Name:   "refused-then-back",
+		Name:   "refused-twice",
 		About:  "two connections are refused before the server is back",
 		server: h1(),
 		setup:  refused(2),
@@ -85,12 +85,24 @@ var faults = []Fault{
 	{
 		Name:   "tls-untrusted",
 		About:  "the server's certificate is signed by nobody the client knows",
-		server: accepting(rubicontest.UntrustedConn),
+		server: h1tls(rubicontest.UntrustedConn),
 		count:  dials,
 		want: wants{
 			nethttp:   result{2, 0, "error: certificate"},
 			retryable: result{2, 0, "error: certificate"},
 			rubicon:   result{2, 0, "unsent (certificate)"},
+		},
+	},
+	{
+		Name:   "tls-silent",
+		About:  "two TLS handshakes are never answered: a timeout as in lost-head, but nothing was sent",
+		server: h1tls(rubicontest.SilentConn, rubicontest.SilentConn, rubicontest.ServeConn),
+		setup:  handshakeWithin(400 * time.Millisecond),
+		count:  dials,
+		want: wants{
+			nethttp:   result{2, 0, "error: timeout"},
+			retryable: result{3, 1, "200"},
+			rubicon:   result{3, 1, "200"},
 		},
 	},
 	{
@@ -112,8 +124,8 @@ var faults = []Fault{
 		setup:  proxied(407),
 		count:  connects,
 		want: wants{
-			nethttp:   result{2, 0, "error: Proxy Authentication Required"},
-			retryable: result{10, 0, "error: Proxy Authentication Required"},
+			nethttp:   result{2, 0, "error: proxy auth required"},
+			retryable: result{10, 0, "error: proxy auth required"},
 			rubicon:   result{2, 0, "unsent (proxy 407)"},
 		},
 	},
@@ -172,7 +184,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "lost-documented",
+		Name:   "lost-endpoint",
 		About:  "as lost-deduped, but the caller sends no key: an Endpoint documents it",
 		server: deduping(rubicontest.Act().Close(), rubicontest.Act()),
 		setup:  documented,
@@ -197,7 +209,7 @@ var faults = []Fault{
 		Name:   "lost-head",
 		About:  "the server acts and never answers; clients wait for a head no longer than they are told",
 		server: h1(rubicontest.Act().Stall()),
-		setup:  func(b *bench) { b.head = 300 * time.Millisecond },
+		setup:  headWithin(300 * time.Millisecond),
 		want: wants{
 			nethttp:   result{2, 2, "error: timeout"},
 			retryable: result{10, 10, "error: timeout"},
@@ -240,7 +252,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "h2-goaway-below",
+		Name:   "goaway-below",
 		About:  "the server says GOAWAY and that it has not seen the request",
 		server: h2(rubicontest.Read().GoAwayBelow(noError), rubicontest.Act()),
 		want: wants{
@@ -250,7 +262,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "h2-goaway-above",
+		Name:   "goaway-above",
 		About:  "the server acts, says GOAWAY and that it has seen the request, and closes",
 		server: h2(rubicontest.Act().GoAwayAbove(noError).Close()),
 		want: wants{
@@ -329,7 +341,7 @@ var faults = []Fault{
 		during: cancelBySibling,
 		want: wants{
 			nethttp:   result{1, 1, "error: connection refused"}, // looks as if nothing had been sent
-			retryable: result{1, 1, "error: connection refused"},
+			retryable: result{1, 1, "error: canceled"},
 			rubicon:   result{1, 1, "ambiguous (canceled)"},
 		},
 	},
@@ -349,8 +361,7 @@ var faults = []Fault{
 		Name:   "layers-lost",
 		About:  "as lost-close, below an application that tries 3 times, an SDK 3 and go-retryablehttp 5",
 		server: h1(rubicontest.Act().Close()),
-		setup:  func(b *bench) { b.layers = true },
-		caller: layered,
+		layers: true,
 		want: wants{
 			nethttp:   result{9, 9, "error: EOF"}, // without the innermost layer
 			retryable: result{45, 45, "error: EOF"},
@@ -359,15 +370,15 @@ var faults = []Fault{
 	},
 	{
 		Name:   "layers-refused",
-		About:  "as refused-for-ever, below the same layers: one budget for all of them",
+		About:  "as refused-always, below the same layers: one budget for all of them",
 		server: h1(),
-		setup:  func(b *bench) { b.layers = true; refused(1000)(b) },
+		setup:  refused(1000),
+		layers: true,
 		count:  dials,
-		caller: layered,
 		want: wants{
 			nethttp:   result{9, 0, "error: connection refused"},
 			retryable: result{45, 0, "error: connection refused"},
-			rubicon:   result{4, 0, "unsent (connection refused, budget)"},
+			rubicon:   result{4, 0, "unsent (budget)"},
 		},
 	},
 }
@@ -404,14 +415,10 @@ func h1(script ...rubicontest.Fault) func() rubicontest.Config {
 	return func() rubicontest.Config { return rubicontest.Config{Script: script} }
 }
 
-// h1tls is an HTTP/1.1 server over TLS.
-func h1tls() func() rubicontest.Config { return accepting(rubicontest.ServeConn) }
-
-// accepting is an HTTP/1.1 server over TLS that does the same to every
-// connection.
-func accepting(a rubicontest.Accept) func() rubicontest.Config {
+// h1tls is an HTTP/1.1 server over TLS with a script for its connections.
+func h1tls(script ...rubicontest.Accept) func() rubicontest.Config {
 	return func() rubicontest.Config {
-		return rubicontest.Config{Protocol: rubicontest.H1TLS, Accept: []rubicontest.Accept{a}}
+		return rubicontest.Config{Protocol: rubicontest.H1TLS, Accept: script}
 	}
 }
 
@@ -447,7 +454,7 @@ func limited(wait time.Duration) func() rubicontest.Config {
 func resolved(script ...rubicontest.Lookup) func(*bench) {
 	return func(b *bench) {
 		r := rubicontest.NewResolver(script...)
-		b.closers = append(b.closers, r.Close)
+		b.onClose(r.Close)
 		b.dial = r.DialContext
 		_, port, _ := net.SplitHostPort(b.server.Addr)
 		b.url = "http://lab.test:" + port + "/payments"
@@ -458,7 +465,7 @@ func resolved(script ...rubicontest.Lookup) func(*bench) {
 func refused(n int64) func(*bench) {
 	return func(b *bench) {
 		r := rubicontest.NewRefused()
-		b.closers = append(b.closers, r.Close)
+		b.onClose(r.Close)
 		dial := b.dial
 		b.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if b.dials.Load() <= n {
@@ -473,7 +480,7 @@ func refused(n int64) func(*bench) {
 func proxied(statuses ...int) func(*bench) {
 	return func(b *bench) {
 		b.proxy = rubicontest.NewProxy(statuses...)
-		b.closers = append(b.closers, b.proxy.Close)
+		b.onClose(b.proxy.Close)
 		b.base.Proxy = b.proxy.Proxy
 	}
 }
@@ -485,6 +492,14 @@ func pinging(b *bench) {
 		PingTimeout:     150 * time.Millisecond,
 	}
 }
+
+// handshakeWithin makes the client wait no longer than d for a TLS handshake.
+func handshakeWithin(d time.Duration) func(*bench) {
+	return func(b *bench) { b.base.TLSHandshakeTimeout = d }
+}
+
+// headWithin makes the client wait no longer than d for the head of an answer.
+func headWithin(d time.Duration) func(*bench) { return func(b *bench) { b.head = d } }
 
 // documented tells Rubicon what the server documents about its key.
 func documented(b *bench) {

@@ -1,11 +1,12 @@
 // Package lab plays faults on loopback against three HTTP clients and compares
 // what became of each with what is expected of it.
 //
-// The table of faults is in faults.go. A row says what the server does, what
-// the caller asks for, and what each client is expected to make of it; a zero
-// field is the ordinary case. What rows have in common is in the other files:
-// clients.go has the clients, caller.go those who use them, bench.go what a
-// client and a fault stand on, and told.go the words for what a caller is told.
+// The faults are a table, in faults.go. A row says what the server does, what
+// the caller asks for, and what is expected of each client; a field that is
+// left out means the ordinary case. What the rows have in common is in the
+// other files: clients.go has the clients, caller.go those who use them,
+// bench.go what a client and a fault stand on, and told.go the words for what a
+// caller is told.
 package lab
 
 import (
@@ -20,24 +21,24 @@ import (
 // A Fault is something that goes wrong between a client and a server, or
 // around them.
 type Fault struct {
-	Name  string // one word, for [Row.Fault]
-	About string // what goes wrong, in one sentence
+	Name  string // one word of at most 14 letters; stream, auth and resume begin other parts' names
+	About string // what goes wrong, in one sentence without a full stop
 
 	server func() rubicontest.Config // the server, made anew for each client
-	idle   int                       // connections that the client has in its pool at the start
+	idle   int                       // connections in the client's pool at the start
 	setup  func(*bench)              // what else there is before the first request; nil: nothing
-	count  func(*bench) int          // what counts as an attempt; nil: a request that the server has received
+	count  func(*bench) int          // what an attempt is; nil: a request whose header the server has read
 
 	requests []request      // what the caller asks for, one after the other; nil: one POST
 	intent   rubicon.Intent // of the operation that carries them
-	caller   caller         // who asks; nil: naive
+	layers   bool           // the caller is made of layers that each try again; see layered
 	during   func(*bench)   // what happens meanwhile; nil: nothing
 
 	want wants
 }
 
 // wants is what is expected of each client. Of the first two it states what is
-// wrong with them too, so that a fault that no longer does harm is noticed.
+// wrong with them too, so that a fault that does no harm any more is noticed.
 type wants struct {
 	nethttp   result
 	retryable result
@@ -46,12 +47,12 @@ type wants struct {
 
 // A result is what became of a client that met a fault.
 type result struct {
-	attempts int
-	effects  int
-	told     string
+	attempts int    // how often what the caller asks for was put on the wire
+	effects  int    // how often the server acted on it
+	told     string // see told
 }
 
-// String returns r as [Row.Want] shows it.
+// String returns r in the form of [Row.Want].
 func (r result) String() string {
 	return fmt.Sprintf("attempts %d, effects %d, outcome %s", r.attempts, r.effects, r.told)
 }
@@ -60,36 +61,39 @@ func (r result) String() string {
 type Row struct {
 	Fault    string `json:"fault"`
 	Client   string `json:"client"`
-	Attempts int    `json:"attempts"` // how often the caller's request was put on the wire
-	Effects  int    `json:"effects"`  // how often the server acted on it
-	Outcome  string `json:"outcome"`  // what the caller was told in the end
-	Want     string `json:"want"`     // what was expected: the three above
-	OK       bool   `json:"ok"`       // whether that is what happened
+	Attempts int    `json:"attempts"`
+	Effects  int    `json:"effects"`
+	Outcome  string `json:"outcome"` // what the caller was told in the end
+	Want     string `json:"want"`    // what was expected of the three above
+	OK       bool   `json:"ok"`      // whether that is what happened
 }
 
 // Got returns what happened in the form of Want.
 func (r Row) Got() string { return result{r.Attempts, r.Effects, r.Outcome}.String() }
 
-// Run plays every fault against every client, some of them at the same time,
-// and reports the rows in the order of the faults and clients. It returns the
-// context's cause if that ends first.
+// Run plays every fault against every client, several at a time, and reports
+// the rows in the order of the faults. If ctx ends first, it returns its cause.
 func Run(ctx context.Context, faults []Fault, report func(Row)) error {
+	return run(ctx, faults, clients[:], report)
+}
+
+// run is Run for some of the clients.
+func run(ctx context.Context, faults []Fault, clients []client, report func(Row)) error {
 	var rows []chan Row
-	slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
+	free := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
 	for i := range faults {
 		for _, c := range clients {
 			row := make(chan Row, 1)
 			rows = append(rows, row)
 			go func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
+				free <- struct{}{}
 				row <- play(ctx, &faults[i], c)
+				<-free
 			}()
 		}
 	}
 	for _, row := range rows {
-		r := <-row
-		if ctx.Err() == nil {
+		if r := <-row; ctx.Err() == nil {
 			report(r)
 		}
 	}

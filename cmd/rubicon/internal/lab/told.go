@@ -24,23 +24,26 @@ func told(r reply) string {
 	return "error: " + word(r.err)
 }
 
-// knownBy says what e knows: the outcome, and what there is beside it.
+// knownBy says what e knows: the outcome, and what is known beside it.
 func knownBy(e *rubicon.Error) string {
 	if errors.Is(e, rubicon.ErrMismatch) {
 		return "mismatch"
 	}
 	var beside []string
-	note := func(held bool, text string) {
-		if held {
-			beside = append(beside, text)
-		}
+	if e.Status != 0 {
+		beside = append(beside, fmt.Sprint(e.Status))
 	}
-	note(e.Status != 0, fmt.Sprint(e.Status))
-	note(e.Outcome == rubicon.Unsent && e.Cause() != nil, word(e.Cause()))
-	note(errors.Is(e, rubicon.ErrStalled), "stalled")
-	note(errors.Is(e, rubicon.ErrBudget), "budget")
-	note(errors.Is(e, context.Canceled), "canceled")
-	if len(beside) == 0 {
+	switch {
+	case errors.Is(e, context.Canceled):
+		beside = append(beside, "canceled")
+	case errors.Is(e, rubicon.ErrBudget):
+		beside = append(beside, "budget")
+	case errors.Is(e, rubicon.ErrStalled):
+		beside = append(beside, "stalled")
+	case e.Outcome == rubicon.Unsent && e.Cause() != nil:
+		beside = append(beside, word(e.Cause()))
+	}
+	if beside == nil {
 		return e.Outcome.String()
 	}
 	return fmt.Sprintf("%s (%s)", e.Outcome, strings.Join(beside, ", "))
@@ -52,20 +55,18 @@ var texts = [...]struct{ part, word string }{
 	{"GOAWAY", "GOAWAY"},
 	{"PROTOCOL_ERROR", "PROTOCOL_ERROR"},
 	{"connection lost", "connection lost"},
+	{"Proxy Authentication Required", "proxy auth required"},
 }
 
 // word names err in the same few words on every system.
 func word(err error) string {
 	var (
-		dns     *net.DNSError
-		cert    *tls.CertificateVerificationError
-		proxy   *rubicon.ProxyError
-		op      *net.OpError
-		timeout net.Error
+		dns   *net.DNSError
+		cert  *tls.CertificateVerificationError
+		proxy *rubicon.ProxyError
+		op    *net.OpError
 	)
 	switch {
-	case err == nil:
-		return "none"
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case errors.As(err, &dns) && dns.IsNotFound:
@@ -76,7 +77,7 @@ func word(err error) string {
 		return "certificate"
 	case errors.As(err, &proxy):
 		return fmt.Sprintf("proxy %d", proxy.Status)
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case isTimeout(err):
 		return "timeout"
 	case errors.As(err, &op) && op.Op == "dial":
 		return "connection refused"
@@ -84,6 +85,17 @@ func word(err error) string {
 		return "connection reset"
 	}
 	return wordByText(err)
+}
+
+// isTimeout reports whether err, or an error that it wraps, is a timeout.
+// [url.Error] asks only what it wraps directly, and clients wrap more.
+func isTimeout(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if t, ok := err.(interface{ Timeout() bool }); ok && t.Timeout() {
+			return true
+		}
+	}
+	return false
 }
 
 // wordByText names err by the text of its innermost error.
