@@ -22,13 +22,11 @@ var errHead = fmt.Errorf("%w: no head of an answer", ErrStalled)
 // attempt hands the booked attempt to Base, observes it, folds what it showed
 // into the record, and returns that.
 func (c *call) attempt(ticket Ticket) Attempt {
-	ctx := c.attemptContext()
-	parent := c.req.Context()
+	ctx := &attemptContext{Context: c.req.Context()}
 	var cancel context.CancelCauseFunc
 	if c.needsCancel() {
-		parent, cancel = context.WithCancelCause(parent)
+		ctx.Context, cancel = context.WithCancelCause(ctx.Context)
 	}
-	ctx.Context = parent
 	transport, _ := c.base.(*http.Transport)
 	seen := watch(ctx, transport, c.stopper(cancel))
 	out := c.outgoing(ctx)
@@ -95,15 +93,6 @@ func (l *headLimit) error(res *http.Response, err error) error {
 		return fmt.Errorf("%w for %v", errHead, l.after)
 	}
 	return fmt.Errorf("%w for %v: %w", errHead, l.after, err)
-}
-
-// attemptContext returns the context node of the next attempt. The first is
-// part of the call; none is used twice.
-func (c *call) attemptContext() *attemptContext {
-	if c.tries == 0 {
-		return &c.watch
-	}
-	return new(attemptContext)
 }
 
 // needsCancel reports whether the attempt may have to be ended by us: for its
@@ -215,6 +204,12 @@ func (c *call) mayFollow(a *Attempt) bool {
 	return a.Verdict == VerdictNotApplied || a.Verdict == VerdictUnknown && (t.Idempotent || t.Repeat || t.Keyed)
 }
 
+// affords reports whether a wire attempt is left after the booked one.
+func (c *call) affords() bool {
+	rec := c.record()
+	return rec.spent().Attempts < rec.Budget.Attempts
+}
+
 // judge reads the answer in hand as far as the next decision needs it.
 func (c *call) judge(a *Attempt) {
 	res := c.res
@@ -229,7 +224,7 @@ func (c *call) judge(a *Attempt) {
 	if saysNo(res.Header) {
 		a.Final = true
 	}
-	if !c.mayFollow(a) && !c.endpoint.speaks(res.StatusCode) {
+	if !c.endpoint.speaks(res.StatusCode) && !(c.mayFollow(a) && c.affords()) {
 		return
 	}
 	body, ok := c.hold()
@@ -302,6 +297,7 @@ func (c *call) bind(res *http.Response, ticket Ticket, cancel context.CancelCaus
 	if _, ok := res.Body.(io.Writer); ok {
 		return
 	}
+	c.kept = true
 	r, ctx, req, trace := c.r, c.req.Context(), c.req, c.t.Trace
 	res.Body = &body{
 		rc:    res.Body,

@@ -163,6 +163,15 @@ func Decide(r Record, now time.Time) Decision {
 	return decide(&r, now, weigh(&r, now))
 }
 
+// firstDecision is what Decide says of a fresh record with a budget, as far as
+// booking its first attempt needs it.
+var firstDecision = Decision{Action: Send, Why: WhyFresh, Guards: 1<<GuardFresh | 1<<GuardClean}
+
+// fresh reports whether there is nothing yet to decide about.
+func (r *Record) fresh() bool {
+	return len(r.Attempts) == 0 && !r.Canceled && r.Owing == 0
+}
+
 // decide adds to the choice what it rests on and when it may be carried out.
 func decide(r *Record, now time.Time, gs Guards) Decision {
 	action, why := choose(gs)

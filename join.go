@@ -76,9 +76,6 @@ func (c *call) join() error {
 	if err == nil && read {
 		err = c.refresh()
 	}
-	if err != nil {
-		r.leave()
-	}
 	return err
 }
 
@@ -130,7 +127,7 @@ func (op *Operation) join(t *Transport, req *http.Request) (r *request, read boo
 		return r, false, nil
 	}
 	if op.intent.Key.Name != "" && !isSafe(req.Method) {
-		return op.bind(t), false, nil
+		return op.bind(t, req), false, nil
 	}
 	id := identify(req)
 	for _, r := range op.candidates(&id) {
@@ -248,7 +245,7 @@ func (op *Operation) newLocked() *request {
 }
 
 // bind returns the one unsafe request of a named operation.
-func (op *Operation) bind(t *Transport) *request {
+func (op *Operation) bind(t *Transport, req *http.Request) *request {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	for _, r := range op.open {
@@ -261,7 +258,8 @@ func (op *Operation) bind(t *Transport) *request {
 	}
 	r := op.newLocked()
 	r.key, r.journal = op.intent.Key, t.journal()
-	r.id.method = http.MethodPost
+	r.id = identify(req)
+	r.id.body = nil
 	op.latest = r
 	return r
 }

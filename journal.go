@@ -103,7 +103,10 @@ func admit(r *Record, p Proposal, now time.Time) (int, error) {
 	r.Budget, r.Until = p.Budget, p.Until
 	r.Fingerprint = first(r.Fingerprint, p.Fingerprint)
 	r.Call = max(r.Call, p.Call)
-	d := decide(r, now, weigh(r, now))
+	d := firstDecision
+	if !r.fresh() {
+		d = decide(r, now, weigh(r, now))
+	}
 	reason, ok := d.reason()
 	switch {
 	case d.Action == Wait && d.Next == Report:

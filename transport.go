@@ -109,12 +109,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if op == nil && isSafe(req.Method) && t.Stall == (Stall{}) && t.Trace == nil {
 		return t.roundTripSafe(base, req)
 	}
-	c := &call{t: t, base: base, req: req, op: op, body: req.Body}
+	c := newCall(t, base, req)
+	c.op, c.body = op, req.Body
+	defer c.leave()
 	if err := c.join(); err != nil {
-		closeBody(req)
 		return nil, err
 	}
-	defer c.leave()
 	return c.run()
 }
 
@@ -126,9 +126,9 @@ func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request) (*h
 	if err == nil && byStatus(res.StatusCode).final {
 		return res, nil
 	}
-	c := &call{t: t, base: base, req: req}
-	c.joinAlone()
+	c := newCall(t, base, req)
 	defer c.leave()
+	c.joinAlone()
 	c.r.rec.Terms = c.terms
 	c.r.rec.Fold(Fact{N: 1, Attempt: Attempt{Call: 1, Begun: start}})
 	c.tries = 1
@@ -245,13 +245,23 @@ type call struct {
 	keyed       bool   // key is the one of the operation's every attempt
 	fingerprint string // of a named operation's request
 
-	body  io.ReadCloser  // the next attempt's, as long as Base was not given it
-	guard *sendBody      // of the last attempt; nil if it needs none
-	watch attemptContext // of the first attempt
-	tries int            // attempts of this call
+	body  io.ReadCloser // the next attempt's, as long as Base was not given it
+	guard *sendBody     // of the last attempt; nil if it needs none
+	tries int           // attempts of this call
+	kept  bool          // the body of the answer refers to r
 
 	res *http.Response // the answer in hand
 	err error          // what Base returned in place of one
+}
+
+// idleCalls keeps calls that nothing refers to any more.
+var idleCalls = sync.Pool{New: func() any { return new(call) }}
+
+// newCall returns a call for req.
+func newCall(t *Transport, base http.RoundTripper, req *http.Request) *call {
+	c := idleCalls.Get().(*call)
+	c.t, c.base, c.req = t, base, req
+	return c
 }
 
 // run is the loop: decide, wait, decide again and book the attempt, send,
@@ -266,7 +276,7 @@ func (c *call) run() (*http.Response, error) {
 			continue
 		}
 		reason, ok := d.reason()
-		if !ok || c.op.over() {
+		if !ok || c.op.over() || c.req.Context().Err() != nil {
 			return c.finish(d)
 		}
 		if err := c.rewind(); err != nil {
@@ -290,16 +300,22 @@ func (c *call) leave() {
 	if c.body != nil {
 		c.body.Close()
 	}
-	c.r.leave()
+	if c.r != nil {
+		c.r.leave()
+	}
 	if b, ok := c.req.Body.(*rewindable); ok {
 		b.finish()
+	}
+	if !c.kept {
+		*c = call{}
+		idleCalls.Put(c)
 	}
 }
 
 // next decides what may be done now.
 func (c *call) next() Decision {
 	if c.fresh() {
-		return Decision{Action: Send, Why: WhyFresh, Guards: Guards(0).with(GuardFresh, true).with(GuardClean, true)}
+		return firstDecision
 	}
 	rec := c.record()
 	d := Decide(rec, time.Now())
@@ -311,7 +327,7 @@ func (c *call) next() Decision {
 func (c *call) fresh() bool {
 	c.r.entry.mu.Lock()
 	defer c.r.entry.mu.Unlock()
-	return len(c.r.rec.Attempts) == 0 && !c.r.rec.Canceled
+	return c.r.rec.fresh()
 }
 
 // record returns the record as this call sees it: under its own terms, and
@@ -429,10 +445,8 @@ func (c *call) await(b *sendBody) bool {
 func (c *call) finish(d Decision) (*http.Response, error) {
 	ctx := c.req.Context()
 	switch {
-	case c.res != nil && (ctx.Err() == nil || d.Action != Wait):
+	case c.res != nil && ctx.Err() == nil:
 		return c.answer(d), nil
-	case c.res != nil:
-		c.res.Body.Close()
 	case c.tries > 0 || ctx.Err() != nil:
 	case d.Action == Wait:
 		return c.giveUp(d, ErrInProgress)
@@ -447,8 +461,12 @@ func (c *call) finish(d Decision) (*http.Response, error) {
 // giveUp ends the call with the answer in hand, or else with an error that is
 // also what is given.
 func (c *call) giveUp(d Decision, also ...error) (*http.Response, error) {
-	if c.res != nil && c.req.Context().Err() == nil {
+	switch {
+	case c.res == nil:
+	case c.req.Context().Err() == nil:
 		return c.answer(d), nil
+	default:
+		c.res.Body.Close()
 	}
 	if c.tries > 0 {
 		c.r.setCause(c.err)

@@ -220,8 +220,13 @@ func (f Fault) CloseListener() Fault { return f.then(step{verb: doCloseListener}
 func (f Fault) Freeze() Fault { return f.then(step{verb: doFreeze}) }
 
 // End ends an answer that was cut as if it were whole: the last chunk on
-// HTTP/1.1, END_STREAM on HTTP/2.
-func (f Fault) End() Fault { return f.then(step{verb: doEnd}) }
+// HTTP/1.1, END_STREAM on HTTP/2. It panics if there is no answer before it.
+func (f Fault) End() Fault {
+	if !slices.ContainsFunc(f.steps, func(s step) bool { return s.verb == doAnswer }) {
+		panic("rubicontest: End must follow an answer")
+	}
+	return f.then(step{verb: doEnd})
+}
 
 // Close closes the connection. The system turns that into a reset if bytes of
 // the request were left unread.

@@ -258,22 +258,24 @@ func (h *h2conn) admit(s *h2stream) admission {
 }
 
 // refuse resets a stream with REFUSED_STREAM. If the connection has taken all
-// the requests that it takes, the client is also told to go, once.
+// the requests that it takes, the client is told to go first, so that it does
+// not come back on this connection.
 func (h *h2conn) refuse(id uint32) error {
-	err := h.write(func(w *http2.Framer) error { return w.WriteRSTStream(id, http2.ErrCodeRefusedStream) })
-	if err != nil || h.server.config.StreamsPerConn == 0 {
-		return err
-	}
 	h.mu.Lock()
-	told := h.lastKept != anyStream
-	if !told {
-		h.lastKept = before(id)
+	last := before(id)
+	tell := h.server.config.StreamsPerConn > 0 && h.lastKept > last
+	if tell {
+		h.lastKept = last
 	}
 	h.mu.Unlock()
-	if told {
-		return nil
-	}
-	return h.write(func(w *http2.Framer) error { return w.WriteGoAway(before(id), http2.ErrCodeNo, nil) })
+	return h.write(func(w *http2.Framer) error {
+		if tell {
+			if err := w.WriteGoAway(last, http2.ErrCodeNo, nil); err != nil {
+				return err
+			}
+		}
+		return w.WriteRSTStream(id, http2.ErrCodeRefusedStream)
+	})
 }
 
 // before returns the client's stream before id, or 0.

@@ -211,9 +211,6 @@ func (s *h2stream) takeWindow(n int) (int, error) {
 
 // finish ends the answer.
 func (s *h2stream) finish() error {
-	if s.sent == nil {
-		return s.h2.write(func(w *http2.Framer) error { return w.WriteData(s.id, true, nil) })
-	}
 	s.finished = true
 	if len(s.sent.trailer) > 0 {
 		return s.fields(true, func(add func(name, value string)) { addAll(s.sent.trailer, add) })

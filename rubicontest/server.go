@@ -103,8 +103,8 @@ type Config struct {
 	MaxStreams int
 
 	// StreamsPerConn is the number of requests that an HTTP/2 connection takes
-	// in its life. Further streams are refused, the first one with a GOAWAY
-	// beside it. Zero: no limit.
+	// in its life. The first one more is refused by a GOAWAY that excludes it,
+	// all of them with REFUSED_STREAM. Zero: no limit.
 	StreamsPerConn int
 }
 

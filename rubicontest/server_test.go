@@ -261,12 +261,20 @@ func TestStartPanics(t *testing.T) {
 			c.Start().Close()
 		})
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a header for no answer was taken")
-		}
-	}()
-	rubicontest.Act().Header("A", "b")
+	for name, build := range map[string]func() rubicontest.Fault{
+		"header": func() rubicontest.Fault { return rubicontest.Act().Header("A", "b") },
+		"cut":    func() rubicontest.Fault { return rubicontest.Act().Answer(200, "x").Act().Cut(1) },
+		"end":    func() rubicontest.Fault { return rubicontest.Act().End() },
+	} {
+		t.Run(name+" of no answer", func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("it was taken")
+				}
+			}()
+			_ = build()
+		})
+	}
 }
 
 // A Fault is a value: extending it leaves it, and its other extensions, alone.

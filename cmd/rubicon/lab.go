@@ -1,15 +1,229 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/rubicon-go/rubicon/cmd/rubicon/internal/lab"
 )
 
-func playLab(ctx context.Context, args []string, out, errs io.Writer) int {
-	e := json.NewEncoder(out)
-	lab.Run(ctx, lab.Faults(), func(r lab.Row) { e.Encode(r) })
-	return 0
+// labHelp is what "rubicon lab -h" prints before it lists the faults.
+const labHelp = `Usage: rubicon lab [-json] [-only NAME]
+
+Lab plays faults on loopback against three clients and prints what became of
+each: net/http as it is, go-retryablehttp as it is but with short waits, and
+Rubicon, likewise. All are used by the same caller, who makes a POST and knows
+one thing to do about an error or a 5xx answer: to try once more. The caller
+carries an operation in its context, which only Rubicon looks at.
+
+  wire attempts  how often what the caller asks for was put on the wire: requests
+                 whose header the server has read, repetitions inside net/http
+                 included. Where the fault comes before that it is connections
+                 asked for (dns, refused, tls, layers-refused) or CONNECTs
+                 received (proxy). Not counted: requests that fill a pool first.
+  effects        how often the server acted.
+  told           what the caller was told in the end: a status, "error: " and
+                 what the error is by its types, or Rubicon's outcome with what
+                 is known beside it.
+  ok             whether the three are what the lab expects. Of the first two
+                 clients it expects what is wrong with them: if a fault stops
+                 doing harm, it shows nothing any more.
+
+The exit status is 0 if every row is ok, 1 if one is not, 2 for wrong usage.
+
+  -json       print a line of JSON for each row, with the keys fault, client,
+              attempts, effects, outcome, want, ok
+  -only NAME  play one fault only
+
+The faults are:
+
+`
+
+// labFlags are the flags of the lab.
+type labFlags struct {
+	json bool
+	only string
+}
+
+// parseLab parses the arguments of the lab.
+func parseLab(args []string) (labFlags, error) {
+	var f labFlags
+	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.BoolVar(&f.json, "json", false, "")
+	flags.StringVar(&f.only, "only", "", "")
+	if err := flags.Parse(args); err != nil {
+		return f, err
+	}
+	if flags.NArg() > 0 {
+		return f, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return f, nil
+}
+
+// runLab plays the faults of the lab.
+func runLab(ctx context.Context, args []string, out, errs io.Writer) int {
+	flags, err := parseLab(args)
+	faults := lab.Faults()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(out, labHelp)
+		listFaults(out, faults)
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(errs, "rubicon: lab: %v\nRun \"rubicon lab -h\" for its usage.\n", err)
+		return exitUsage
+	}
+	if flags.only != "" {
+		i := slices.IndexFunc(faults, func(f lab.Fault) bool { return f.Name == flags.only })
+		if i < 0 {
+			fmt.Fprintf(errs, "rubicon: lab: there is no fault %q. The faults are:\n\n", flags.only)
+			listFaults(errs, faults)
+			return exitUsage
+		}
+		faults = faults[i : i+1]
+	}
+	return playFaults(ctx, faults, flags.json, out, errs)
+}
+
+// listFaults prints a name and a sentence for each fault.
+func listFaults(w io.Writer, faults []lab.Fault) {
+	for _, f := range faults {
+		lines := wrap(f.About, 61)
+		fmt.Fprintf(w, "  %-*s  %s\n", faultWidth, f.Name, lines[0])
+		for _, line := range lines[1:] {
+			fmt.Fprintf(w, "  %*s  %s\n", faultWidth, "", line)
+		}
+	}
+}
+
+// wrap breaks text into lines of at most width letters.
+func wrap(text string, width int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case len(*last)+1+len(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}
+
+// A printer prints rows as they come.
+type printer interface {
+	row(lab.Row) error
+	end() error
+}
+
+// playFaults plays faults and prints their rows.
+func playFaults(ctx context.Context, faults []lab.Fault, asJSON bool, out, errs io.Writer) int {
+	var p printer = &table{w: out, faults: len(faults)}
+	if asJSON {
+		p = jsonLines{json.NewEncoder(out)}
+	} else if len(faults) == 1 {
+		fmt.Fprintf(out, "%s: %s.\n\n", faults[0].Name, faults[0].About)
+	}
+	var missed []lab.Row
+	var printed error
+	interrupted := lab.Run(ctx, faults, func(r lab.Row) {
+		printed = cmp.Or(printed, p.row(r))
+		if !r.OK {
+			missed = append(missed, r)
+		}
+	})
+	if interrupted == nil {
+		printed = cmp.Or(printed, p.end())
+	}
+	for _, r := range missed {
+		fmt.Fprintf(errs, "rubicon: lab: %s, %s:\n  got  %s\n  want %s\n", r.Fault, r.Client, r.Got(), r.Want)
+	}
+	if err := cmp.Or(interrupted, printed); err != nil {
+		fmt.Fprintf(errs, "rubicon: lab: %v\n", err)
+		return exitFailed
+	}
+	if missed != nil {
+		return exitFailed
+	}
+	return exitOK
+}
+
+// jsonLines prints a line of JSON for each row.
+type jsonLines struct{ *json.Encoder }
+
+func (p jsonLines) row(r lab.Row) error { return p.Encode(r) }
+func (p jsonLines) end() error          { return nil }
+
+// The widths of the table's columns, which all fit into 80.
+const (
+	faultWidth  = 14
+	clientWidth = 13
+	toldWidth   = 26
+)
+
+// tableHead is the table's first lines.
+var tableHead = fmt.Sprintf("%-*s  %-*s  %8s\n", faultWidth, "", clientWidth, "", "wire") +
+	tableLine("fault", "client", "attempts", "effects", "what the caller was told", "ok")
+
+// tableLine is a line of the table. What is too long for its column is cut.
+func tableLine(fault, client string, attempts, effects any, told, ok string) string {
+	return fmt.Sprintf("%-*s  %-*s  %8v  %7v  %-*s  %s\n", faultWidth, fault, clientWidth, client,
+		attempts, effects, toldWidth, cut(told, toldWidth), ok)
+}
+
+// cut returns text, or its beginning if it is longer than width.
+func cut(text string, width int) string {
+	if runes := []rune(text); len(runes) > width {
+		return string(runes[:width-1]) + "…"
+	}
+	return text
+}
+
+// A table prints rows for people.
+type table struct {
+	w       io.Writer
+	faults  int
+	clients []string       // in the order of their first rows
+	repeats map[string]int // faults in which a client made the server act more than once
+}
+
+func (t *table) row(r lab.Row) error {
+	head := ""
+	if t.clients == nil {
+		head, t.repeats = tableHead, map[string]int{}
+	}
+	if !slices.Contains(t.clients, r.Client) {
+		t.clients = append(t.clients, r.Client)
+	}
+	if r.Effects > 1 {
+		t.repeats[r.Client]++
+	}
+	ok := "ok"
+	if !r.OK {
+		ok = "NO"
+	}
+	_, err := fmt.Fprint(t.w, head, tableLine(r.Fault, r.Client, r.Attempts, r.Effects, r.Outcome, ok))
+	return err
+}
+
+// end prints what the rows come to.
+func (t *table) end() error {
+	lines := []string{""}
+	for _, client := range t.clients {
+		lines = append(lines, fmt.Sprintf("%-*s  acted more than once in %d of %d faults",
+			clientWidth, client, t.repeats[client], t.faults))
+	}
+	_, err := fmt.Fprintln(t.w, strings.Join(lines, "\n"))
+	return err
 }

@@ -35,7 +35,7 @@ type command struct {
 // commands lists the subcommands in the order of the usage text.
 func commands() []command {
 	return []command{
-		{"lab", "play faults against three HTTP clients and show what became of each", playLab},
+		{"lab", "play faults against three HTTP clients and show what became of each", runLab},
 		{"version", "print the version and what it was built with", version},
 	}
 }
