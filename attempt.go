@@ -22,13 +22,13 @@ var errHead = fmt.Errorf("%w: no head of an answer", ErrStalled)
 // attempt hands the booked attempt to Base, observes it, folds what it showed
 // into the record, and returns that.
 func (c *call) attempt(ticket Ticket) Attempt {
-	ctx := &attemptContext{Context: c.req.Context()}
+	ctx := &attemptContext{Context: c.req.Context(), base: c.t.plainBase()}
 	var cancel context.CancelCauseFunc
 	if c.needsCancel() {
 		ctx.Context, cancel = context.WithCancelCause(ctx.Context)
 	}
-	transport, _ := c.base.(*http.Transport)
-	seen := watch(ctx, transport, c.stopper(cancel))
+	ctx.stop = c.stopper(cancel)
+	seen := watch(ctx, c.t.trusted())
 	out := c.outgoing(ctx)
 
 	c.t.Trace.attemptStart(c, ticket)
@@ -41,7 +41,7 @@ func (c *call) attempt(ticket Ticket) Attempt {
 
 	a := Attempt{Evidence: Evidence{Reach: ReachSent}, Resends: max(0, seen.resends())}
 	if err != nil {
-		a.Evidence = seen.observe(out, err).evidence()
+		a.Evidence = seen.observe(out, err, c.guard.failure()).evidence()
 	} else {
 		c.bind(res, ticket, cancel)
 	}
@@ -127,15 +127,18 @@ func (c *call) outgoing(ctx context.Context) *http.Request {
 }
 
 // sendBody returns the body of the next attempt, and its guard if it needs
-// one: only where another may follow it, and not where the next is a reader of
-// its own anyway.
+// one: where another may follow it that is not a reader of its own, and where
+// it may fail with an error that could be taken for Base's.
 func (c *call) sendBody() (io.ReadCloser, *sendBody) {
 	if !hasBody(c.req) {
 		return c.req.Body, nil
 	}
 	next := c.body
 	c.body = nil
-	if bodyMaker(c.req) == nil || c.req.GetBody != nil && isSnapshot(c.req.GetBody) {
+	switch {
+	case c.req.GetBody != nil && isSnapshot(c.req.GetBody):
+		return next, nil
+	case bodyMaker(c.req) == nil && isPlain(next):
 		return next, nil
 	}
 	b := newSendBody(next)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type sendBody struct {
 	rc      io.ReadCloser
 	reading bool
 	closed  bool
+	failed  failure       // a Read failed
 	err     error         // of the first Close
 	idle    chan struct{} // closed when no Read runs nor will run
 }
@@ -48,10 +50,24 @@ func (b *sendBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reading = false
+	if err != nil && err != io.EOF {
+		b.failed = bodyFailed
+	}
 	if b.closed {
 		close(b.idle)
 	}
 	return n, err
+}
+
+// failure says whether a Read of the body failed. A nil guard guards a body
+// that can't fail with an error of somebody else's request.
+func (b *sendBody) failure() failure {
+	if b == nil {
+		return bodyIntact
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failed
 }
 
 // Close implements [io.Closer]. It closes the body below once.
@@ -120,6 +136,29 @@ func isSnapshot(f func() (io.ReadCloser, error)) bool {
 		if s == code {
 			return true
 		}
+	}
+	return false
+}
+
+// nopClosers are the types that [io.NopCloser] returns.
+var nopClosers = [...]reflect.Type{
+	reflect.TypeOf(io.NopCloser(nil)),
+	reflect.TypeOf(io.NopCloser(struct {
+		io.Reader
+		io.WriterTo
+	}{})),
+}
+
+// isPlain reports whether body is a standard reader of memory or of a file,
+// whose type net/http makes use of and whose errors are its own.
+func isPlain(body io.Reader) bool {
+	switch body.(type) {
+	case *bytes.Reader, *bytes.Buffer, *strings.Reader, *os.File:
+		return true
+	}
+	if t := reflect.TypeOf(body); t == nopClosers[0] || t == nopClosers[1] {
+		inner, ok := reflect.ValueOf(body).Field(0).Interface().(io.Reader)
+		return ok && isPlain(inner)
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package rubicon
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptrace"
 	"runtime"
 	"strings"
@@ -64,6 +65,8 @@ const (
 type attemptContext struct {
 	context.Context
 	trace *httptrace.ClientTrace // nil: the parent answers
+	base  *http.Transport        // nil: Base is something else
+	stop  context.CancelFunc     // not nil: stops a resend over HTTP/2
 	armed atomic.Bool            // an HTTP/2 connection is, or was, in use
 	polls atomic.Int32           // calls of pollTry
 	early atomic.Bool            // an early call of pollUnknown

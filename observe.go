@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -28,7 +29,7 @@ type observation struct {
 	alive   bool  // the attempt's context had not ended when Base returned
 	cut     bool  // we stopped a resend
 	invalid bool  // net/http refuses such a request
-	refusal Proof // what the peer says by way of the error, or ProofNone
+	refusal Proof // what the peer says by way of the error, if nobody else can have said it
 }
 
 // evidence says what o proves. Everything that is not proven is "may have been
@@ -45,7 +46,7 @@ func (o observation) evidence() Evidence {
 		return notSent(ProofNoHeader)
 	case o.gotConn > 0 && o.wrote == 0 && !o.early && o.polls == o.gotConn:
 		return notSent(ProofNoPoll)
-	case o.wrote == 1 && o.refusal != ProofNone:
+	case o.wrote == 1 && o.refusal != ProofNone && o.http2 && o.alive:
 		return Evidence{ReachSent, VerdictNotApplied, o.refusal}
 	case o.getConn == 0 && o.gotConn == 0 && o.wrote == 0 && o.invalid:
 		return notSent(ProofInvalid)
@@ -57,23 +58,24 @@ func (o observation) evidence() Evidence {
 // GotConn run on the goroutine that calls RoundTrip, before the first byte of
 // each try; WroteHeaders runs on the writer's. On HTTP/1 that is before the
 // header's last byte can leave, and RoundTrip waits for the writer; on HTTP/2
-// it is after the write, and perhaps after RoundTrip has returned.
+// it is after the write, and perhaps after RoundTrip has returned. A dialer
+// that makes requests of its own with the context it is given calls them from
+// elsewhere too, which can only add to what was seen.
 type hooks struct {
 	trace   httptrace.ClientTrace
-	ctx     *attemptContext
-	base    *http.Transport
-	stop    context.CancelFunc // not nil: stop a resend over HTTP/2
-	getConn int
-	gotConn int
-	http2   bool
-	stopped bool
+	ctx     atomic.Pointer[attemptContext] // nil between attempts
+	pooled  bool
+	getConn atomic.Int32
+	gotConn atomic.Int32
 	wrote   atomic.Int32
+	http2   atomic.Bool
+	stopped atomic.Bool
 }
 
 // newHooks returns hooks that are bound to their own counters.
 func newHooks() *hooks {
 	h := new(hooks)
-	h.trace.GetConn = func(string) { h.getConn++ }
+	h.trace.GetConn = func(string) { h.getConn.Add(1) }
 	h.trace.GotConn = h.got
 	h.trace.WroteHeaders = func() { h.wrote.Add(1) }
 	return h
@@ -83,64 +85,109 @@ func newHooks() *hooks {
 // of a request that may have acted: its HTTP/2 client repeats a request
 // without a body on grounds that are no proof (golang/go#47635).
 func (h *hooks) got(info httptrace.GotConnInfo) {
-	h.gotConn++
-	if h.http2 && h.stop != nil && h.wrote.Load() > 0 {
-		h.stopped = true
-		h.stop()
+	h.gotConn.Add(1)
+	ctx := h.ctx.Load()
+	if ctx == nil {
+		return
 	}
-	if isHTTP2(h.base, info.Conn) {
-		h.http2 = true
-		h.ctx.armed.Store(true)
+	if h.http2.Load() && ctx.stop != nil && h.wrote.Load() > 0 {
+		h.stopped.Store(true)
+		ctx.stop()
+	}
+	if isHTTP2(ctx.base, info.Conn) {
+		h.http2.Store(true)
+		ctx.armed.Store(true)
 	}
 }
 
 // idleHooks keeps hooks that can't fire any more. A hook that fires late would
 // find counters of another attempt, so only those go back whose every try is
-// accounted for.
+// accounted for, and only where no dialer of the caller's may call them.
 var idleHooks = sync.Pool{New: func() any { return newHooks() }}
 
 // watch makes ctx the context of one attempt and returns its hooks. A trace of
 // the caller's stays in place and is called as net/http would.
-func watch(ctx *attemptContext, base *http.Transport, stop context.CancelFunc) *hooks {
+func watch(ctx *attemptContext, trust *trust) *hooks {
 	var h *hooks
-	if httptrace.ContextClientTrace(ctx.Context) == nil {
-		h = idleHooks.Get().(*hooks)
-		ctx.trace = &h.trace
-	} else {
+	switch {
+	case httptrace.ContextClientTrace(ctx.Context) != nil:
 		h = newHooks()
 		ctx.Context = httptrace.WithClientTrace(ctx.Context, &h.trace)
+	case trust.pools:
+		h = idleHooks.Get().(*hooks)
+		h.pooled = true
+		ctx.trace = &h.trace
+	default:
+		h = newHooks()
+		ctx.trace = &h.trace
 	}
-	h.ctx, h.base, h.stop = ctx, base, stop
+	h.ctx.Store(ctx)
 	return h
 }
 
 // resends returns how often net/http sent the request again by itself.
-func (h *hooks) resends() int { return max(h.gotConn, int(h.wrote.Load())) - 1 }
+func (h *hooks) resends() int { return int(max(h.gotConn.Load(), h.wrote.Load(), 1)) - 1 }
 
 // release gives h back if no hook of it can fire any more.
 func (h *hooks) release() {
-	if h.ctx.trace == nil || int(h.wrote.Load()) != h.gotConn {
+	if !h.pooled || h.wrote.Load() != h.gotConn.Load() || h.gotConn.Load() == 0 {
 		return
 	}
-	h.ctx, h.base, h.stop = nil, nil, nil
-	h.getConn, h.gotConn, h.http2, h.stopped = 0, 0, false, false
+	h.ctx.Store(nil)
+	h.getConn.Store(0)
+	h.gotConn.Store(0)
 	h.wrote.Store(0)
+	h.http2.Store(false)
+	h.stopped.Store(false)
 	idleHooks.Put(h)
 }
 
-// observe says what h saw of out, of which Base said err.
-func (h *hooks) observe(out *http.Request, err error) observation {
-	return observation{
-		trusted: h.base != nil && isTrusted(h.base),
-		getConn: h.getConn, gotConn: h.gotConn, wrote: int(h.wrote.Load()),
-		http2: h.http2,
-		polls: int(h.ctx.polls.Load()), early: h.ctx.early.Load(),
+// observe says what h saw of out, of which Base said err. failed says that the
+// body of out failed, so that err may be anybody's.
+func (h *hooks) observe(out *http.Request, err error, failed failure) observation {
+	ctx := h.ctx.Load()
+	o := observation{
+		trusted: ctx.base != nil && isTrusted(ctx.base),
+		getConn: int(h.getConn.Load()), gotConn: int(h.gotConn.Load()), wrote: int(h.wrote.Load()),
+		http2: h.http2.Load(),
+		polls: int(ctx.polls.Load()), early: ctx.early.Load(),
 		//lint:ignore SA1019 callers still set Cancel, http.Client.Timeout among them
-		alive:   h.ctx.Err() == nil && !isClosed(out.Cancel),
-		cut:     h.stopped,
-		invalid: isInvalid(out),
-		refusal: refusalOf(err),
+		alive:   ctx.Err() == nil && !isClosed(out.Cancel),
+		cut:     h.stopped.Load(),
+		invalid: isInvalid(out, err),
 	}
+	if failed == bodyIntact {
+		o.refusal = refusalOf(err)
+	}
+	return o
+}
+
+// A failure says whether a request's body failed as it was read.
+type failure uint8
+
+const (
+	bodyIntact failure = iota
+	bodyFailed
+)
+
+// A trust is what is known of a Base once and for all.
+type trust struct {
+	pools bool // no dialer of the caller's can call hooks late
+}
+
+// trustOf looks at a base before its first use; nil is not net/http's.
+func trustOf(t *http.Transport) *trust {
+	if t == nil {
+		return new(trust)
+	}
+	//lint:ignore SA1019 callers still set Dial and DialTLS
+	plain := t.Dial == nil && t.DialTLS == nil && t.DialTLSContext == nil
+	return &trust{pools: plain && (t.DialContext == nil || isNetDialer(t.DialContext))}
+}
+
+// isNetDialer reports whether dial is the method of a [net.Dialer].
+func isNetDialer(dial func(context.Context, string, string) (net.Conn, error)) bool {
+	return runtime.FuncForPC(reflect.ValueOf(dial).Pointer()).Name() == "net.(*Dialer).DialContext-fm"
 }
 
 // isClosed reports whether c is closed; nil is not.
@@ -153,10 +200,12 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// isHTTP2 reports whether t speaks HTTP/2 over c.
+// isHTTP2 reports whether t may speak HTTP/2 over c: whatever was negotiated
+// that is not HTTP/1. From Go 1.27 on, a connection need not be a *tls.Conn.
 func isHTTP2(t *http.Transport, c net.Conn) bool {
-	if c, ok := c.(*tls.Conn); ok {
-		return c.ConnectionState().NegotiatedProtocol == "h2"
+	if c, ok := c.(interface{ ConnectionState() tls.ConnectionState }); ok {
+		proto := c.ConnectionState().NegotiatedProtocol
+		return proto != "" && proto != "http/1.1"
 	}
 	return t != nil && t.Protocols != nil && t.Protocols.UnencryptedHTTP2() && !t.Protocols.HTTP1()
 }
@@ -176,17 +225,23 @@ func isTrusted(t *http.Transport) bool {
 }
 
 // isInvalid reports whether net/http refuses to send req before it asks for a
-// connection. It is asked only after an attempt of which no hook was called.
-func isInvalid(req *http.Request) bool {
+// connection, and err says so. It is asked only after an attempt of which no
+// hook was called. What net/http looks at after the table of RegisterProtocol
+// it must have said in its own words: another round tripper may have sent it.
+func isInvalid(req *http.Request, err error) bool {
 	switch {
 	case req.URL == nil, req.Header == nil:
 		return true
 	case req.URL.Scheme != "http" && req.URL.Scheme != "https":
+		return err.Error() == fmt.Sprintf("unsupported protocol scheme %q", req.URL.Scheme)
+	case !validFields(req.Header), !validFields(req.Trailer):
 		return true
-	case req.URL.Host == "", !isMethod(req.Method):
-		return true
+	case !isMethod(req.Method):
+		return err.Error() == fmt.Sprintf("net/http: invalid method %q", req.Method)
+	case req.URL.Host == "":
+		return err.Error() == "http: no Host in request URL"
 	}
-	return !validFields(req.Header) || !validFields(req.Trailer)
+	return false
 }
 
 // isMethod reports whether m is a method (RFC 9110 section 9.1: a token).
@@ -209,33 +264,12 @@ func validFields(h http.Header) bool {
 	return true
 }
 
-// A streamError is the shape that net/http's HTTP/2 stream error fills by its
-// As method.
-type streamError struct {
-	StreamID uint32
-	Code     uint32
-	Cause    error
-}
-
-// Error implements error.
-func (streamError) Error() string { return "rubicon: stream error" }
-
-// refusedStream is the code REFUSED_STREAM (RFC 9113 section 7).
-const refusedStream = 7
-
-// refusalOf says whether err is the peer's word that it did not process the
-// request: REFUSED_STREAM, or a GOAWAY that excludes the stream (RFC 9113
-// section 8.7). net/http tells it by the reset's code, or by a text alone
-// where it could not send the body again. A text that is not known claims
-// nothing.
+// refusalOf says whether err is the peer's word that it did not process a
+// request with a body: REFUSED_STREAM, or a GOAWAY that excludes the stream
+// (RFC 9113 section 8.7). net/http tells it by a text, where it could not send
+// the body again. Of a request without a body it tells nothing: it sends that
+// again. A text that is not known claims nothing.
 func refusalOf(err error) Proof {
-	var se streamError
-	if errors.As(err, &se) {
-		if se.Code == refusedStream && se.Cause != nil && se.Cause.Error() == "received from peer" {
-			return ProofRefused
-		}
-		return ProofNone
-	}
 	text := err.Error()
 	if strings.HasPrefix(text, "http2: Transport received GOAWAY from server ErrCode:") {
 		return ProofGoAway

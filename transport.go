@@ -91,6 +91,9 @@ type Transport struct {
 	known    []Endpoint
 	resolved Budget
 	invalid  error // of Budget
+	trust    *trust
+
+	standsFor *http.Transport // tests: what a stub in Base stands for
 }
 
 // RoundTrip implements [http.RoundTripper]. It may make several attempts, and
@@ -180,7 +183,23 @@ func (t *Transport) setup() {
 		t.memory = new(MemoryJournal)
 		t.known = Endpoints()
 		t.resolved, t.invalid = t.Budget.resolve()
+		t.trust = trustOf(t.plainBase())
 	})
+}
+
+// plainBase returns Base if it is net/http's, else nil.
+func (t *Transport) plainBase() *http.Transport {
+	base, _ := t.base()
+	if plain, ok := base.(*http.Transport); ok {
+		return plain
+	}
+	return t.standsFor
+}
+
+// trusted returns what is known of Base.
+func (t *Transport) trusted() *trust {
+	t.setup()
+	return t.trust
 }
 
 // budget returns the transport's budget with its defaults in place.

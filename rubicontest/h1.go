@@ -64,7 +64,7 @@ func (x *h1) enter() {
 		Conn: x.conn.id, Method: q.Method, Host: q.Host, Path: q.RequestURI, Header: q.Header.Clone(),
 	}
 	x.received.secure = x.server.certs != nil
-	x.server.enter(x.received)
+	x.server.seen(x.received)
 	if q.Body == http.NoBody {
 		x.server.complete(x.received)
 	}

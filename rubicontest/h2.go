@@ -197,7 +197,7 @@ func (h *h2conn) headers(f *http2.MetaHeadersFrame) error {
 	s.received.Conn, s.received.secure = h.conn.id, true
 	s.continued = s.received.Header.Get("Expect") == ""
 	s.ended = f.StreamEnded()
-	h.server.enter(s.received)
+	h.server.seen(s.received)
 	if s.ended {
 		h.server.complete(s.received)
 	}

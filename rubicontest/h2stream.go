@@ -40,9 +40,6 @@ func (s *h2stream) serve() {
 	if !regular || !s.finished {
 		return
 	}
-	if s.sent.closes() {
-		s.goAway(false, http2.ErrCodeNo)
-	}
 	if !s.received.Complete { // RFC 9113 section 8.1: the client need not send the rest
 		s.resetStream(http2.ErrCodeNo)
 	}
@@ -145,9 +142,12 @@ func (s *h2stream) fields(end bool, fill func(add func(name, value string))) err
 	})
 }
 
-// head sends the head of a.
+// head sends the head of a. That the connection is not to be used again is said
+// before it, so that a client that has the answer knows.
 func (s *h2stream) head(a *answer) error {
-	s.sent = a
+	if s.sent = a; a.closes() {
+		s.goAway(false, http2.ErrCodeNo)
+	}
 	return s.fields(false, func(add func(name, value string)) {
 		add(":status", fmt.Sprint(a.status))
 		if a.framing == byLength && hasBody(a.status) && a.header.Get("Content-Length") == "" {

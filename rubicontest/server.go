@@ -77,6 +77,12 @@ type Config struct {
 	// goroutines.
 	Choose func(Request) Fault
 
+	// Seen, if not nil, is called once for each request as soon as its header
+	// block is complete, before anything happens to it: also for repeats and for
+	// HTTP/2 streams that are refused, which Choose is not asked about. It is
+	// called from many goroutines.
+	Seen func(Request)
+
 	// Effect, if not nil, is called each time the server acts, after the
 	// effect has been counted and before anything else happens to the request.
 	// It is called from many goroutines.
@@ -177,6 +183,14 @@ func at[T any](list []T, n int) (v T) {
 		return v
 	}
 	return list[min(n, len(list)-1)]
+}
+
+// seen books a request whose header block is complete.
+func (s *Server) seen(r *received) {
+	s.enter(r)
+	if s.config.Seen != nil {
+		s.config.Seen(s.view(r))
+	}
 }
 
 // next takes the Fault for r.

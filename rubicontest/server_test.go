@@ -203,13 +203,13 @@ func TestAwait(t *testing.T) {
 	all.Wait()
 }
 
-// Choose sees each request once, before anything happens to it, and Effect
-// each time the server acts, before the answer.
-func TestChooseAndEffect(t *testing.T) {
+// Seen and Choose are told each request once, before anything happens to it,
+// and Effect each time the server acts, before the answer.
+func TestHooks(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.String(), func(t *testing.T) {
 			var mu sync.Mutex
-			var chosen, acted []string
+			var seen, chosen, acted []string
 			s := start(t, rubicontest.Config{
 				Protocol: p,
 				Choose: func(r rubicontest.Request) rubicontest.Fault {
@@ -220,6 +220,11 @@ func TestChooseAndEffect(t *testing.T) {
 						return rubicontest.Read()
 					}
 					return rubicontest.Act().Close()
+				},
+				Seen: func(r rubicontest.Request) {
+					mu.Lock()
+					defer mu.Unlock()
+					seen = append(seen, r.Path)
 				},
 				Effect: func(r rubicontest.Request) {
 					mu.Lock()
@@ -234,8 +239,9 @@ func TestChooseAndEffect(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if !slices.Equal(chosen, []string{"/safe", "/pay"}) || !slices.Equal(acted, []string{"/pay hello"}) {
-				t.Errorf("chose for %q, acted on %q", chosen, acted)
+			both := []string{"/safe", "/pay"}
+			if !slices.Equal(seen, both) || !slices.Equal(chosen, both) || !slices.Equal(acted, []string{"/pay hello"}) {
+				t.Errorf("saw %q, chose for %q, acted on %q", seen, chosen, acted)
 			}
 		})
 	}
@@ -425,4 +431,11 @@ func TestFreezeAndThaw(t *testing.T) {
 			wantOK(t, <-answers)
 		})
 	}
+}
+
+// timeLimited returns a context that ends after d.
+func timeLimited(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
 }

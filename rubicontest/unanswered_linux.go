@@ -10,6 +10,9 @@ import (
 // Unanswered is an address at which a connection is never established nor
 // refused, as if a firewall dropped all packets. It is a listener whose queue
 // is full; Linux then ignores further connections. It exists on Linux only.
+//
+// [http.Transport] goes on dialing when the request has ended, so a test should
+// give its dialer a Timeout.
 type Unanswered struct {
 	Addr string // host:port
 	URL  string // http://host:port

@@ -23,18 +23,19 @@ Rubicon, likewise. All are used by the same caller, who makes a POST and knows
 one thing to do about an error or a 5xx answer: to try once more. The caller
 carries an operation in its context, which only Rubicon looks at.
 
-  wire attempts  how often what the caller asks for was put on the wire: requests
-                 whose header the server has read, repetitions inside net/http
-                 included. Where the fault comes before that it is connections
-                 asked for (dns, refused, tls, layers-refused) or CONNECTs
-                 received (proxy). Not counted: requests that fill a pool first.
+  wire attempts  how often what the caller asks for was put on the wire:
+                 requests whose header the server has read, with those that
+                 net/http repeats by itself. Where a fault comes before that,
+                 connections asked for (dns, refused, tls, layers-refused) or
+                 CONNECTs received (proxy). What fills a pool beforehand does
+                 not count.
   effects        how often the server acted.
   told           what the caller was told in the end: a status, "error: " and
-                 what the error is by its types, or Rubicon's outcome with what
+                 what the error is by its type, or Rubicon's outcome with what
                  is known beside it.
   ok             whether the three are what the lab expects. Of the first two
-                 clients it expects what is wrong with them: if a fault stops
-                 doing harm, it shows nothing any more.
+                 clients it expects what is wrong with them: where they do no
+                 harm any more, a row shows nothing.
 
 The exit status is 0 if every row is ok, 1 if one is not, 2 for wrong usage.
 
@@ -121,39 +122,46 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
+// playFaults plays faults and prints what became of them.
+func playFaults(ctx context.Context, faults []lab.Fault, asJSON bool, out, errs io.Writer) int {
+	var p printer = &table{w: out}
+	switch {
+	case asJSON:
+		p = jsonLines{json.NewEncoder(out)}
+	case len(faults) == 1:
+		about := faults[0].Name + ": " + faults[0].About + "."
+		fmt.Fprintf(out, "%s\n\n", strings.Join(wrap(about, 80), "\n"))
+	}
+	return printRows(p, errs, func(report func(lab.Row)) error { return lab.Run(ctx, faults, report) })
+}
+
 // A printer prints rows as they come.
 type printer interface {
 	row(lab.Row) error
 	end() error
 }
 
-// playFaults plays faults and prints their rows.
-func playFaults(ctx context.Context, faults []lab.Fault, asJSON bool, out, errs io.Writer) int {
-	var p printer = &table{w: out, faults: len(faults)}
-	if asJSON {
-		p = jsonLines{json.NewEncoder(out)}
-	} else if len(faults) == 1 {
-		fmt.Fprintf(out, "%s: %s.\n\n", faults[0].Name, faults[0].About)
-	}
+// printRows prints the rows that play reports, and to errs what is wrong with
+// them. It returns an exit status.
+func printRows(p printer, errs io.Writer, play func(report func(lab.Row)) error) int {
 	var missed []lab.Row
-	var printed error
-	interrupted := lab.Run(ctx, faults, func(r lab.Row) {
-		printed = cmp.Or(printed, p.row(r))
+	var unprinted error
+	err := play(func(r lab.Row) {
+		unprinted = cmp.Or(unprinted, p.row(r))
 		if !r.OK {
 			missed = append(missed, r)
 		}
 	})
-	if interrupted == nil {
-		printed = cmp.Or(printed, p.end())
+	if err == nil {
+		unprinted = cmp.Or(unprinted, p.end())
 	}
 	for _, r := range missed {
 		fmt.Fprintf(errs, "rubicon: lab: %s, %s:\n  got  %s\n  want %s\n", r.Fault, r.Client, r.Got(), r.Want)
 	}
-	if err := cmp.Or(interrupted, printed); err != nil {
+	if err = cmp.Or(err, unprinted); err != nil {
 		fmt.Fprintf(errs, "rubicon: lab: %v\n", err)
-		return exitFailed
 	}
-	if missed != nil {
+	if err != nil || missed != nil {
 		return exitFailed
 	}
 	return exitOK
@@ -194,14 +202,34 @@ func cut(text string, width int) string {
 type table struct {
 	w       io.Writer
 	faults  int
+	last    string         // the fault of the last row
 	clients []string       // in the order of their first rows
-	repeats map[string]int // faults in which a client made the server act more than once
+	repeats map[string]int // how often a client made the server act more than once
 }
 
+// row prints r, and before it what sets it off from the row above.
 func (t *table) row(r lab.Row) error {
-	head := ""
-	if t.clients == nil {
-		head, t.repeats = tableHead, map[string]int{}
+	above := ""
+	switch {
+	case t.last == "":
+		above, t.repeats = tableHead, map[string]int{}
+	case t.last != r.Fault:
+		above = "\n"
+	}
+	t.count(r)
+	ok := "ok"
+	if !r.OK {
+		ok = "NO"
+	}
+	_, err := fmt.Fprint(t.w, above, tableLine(r.Fault, r.Client, r.Attempts, r.Effects, r.Outcome, ok))
+	return err
+}
+
+// count notes what end says about r.
+func (t *table) count(r lab.Row) {
+	if t.last != r.Fault {
+		t.last = r.Fault
+		t.faults++
 	}
 	if !slices.Contains(t.clients, r.Client) {
 		t.clients = append(t.clients, r.Client)
@@ -209,21 +237,18 @@ func (t *table) row(r lab.Row) error {
 	if r.Effects > 1 {
 		t.repeats[r.Client]++
 	}
-	ok := "ok"
-	if !r.OK {
-		ok = "NO"
-	}
-	_, err := fmt.Fprint(t.w, head, tableLine(r.Fault, r.Client, r.Attempts, r.Effects, r.Outcome, ok))
-	return err
 }
 
 // end prints what the rows come to.
 func (t *table) end() error {
-	lines := []string{""}
-	for _, client := range t.clients {
-		lines = append(lines, fmt.Sprintf("%-*s  acted more than once in %d of %d faults",
-			clientWidth, client, t.repeats[client], t.faults))
+	if t.faults < 2 {
+		return nil
 	}
-	_, err := fmt.Fprintln(t.w, strings.Join(lines, "\n"))
+	var b strings.Builder
+	for _, client := range t.clients {
+		fmt.Fprintf(&b, "%-*s  made the server act more than once in %d of %d faults\n",
+			clientWidth, client, t.repeats[client], t.faults)
+	}
+	_, err := fmt.Fprintf(t.w, "\n%s", b.String())
 	return err
 }

@@ -92,25 +92,35 @@ func newBench(ctx context.Context, f *Fault) *bench {
 	b.onClose(func() { limit.Stop() })
 
 	warm := make(chan struct{})
+	b.serve(f, rubicontest.Read().Until(warm))
+	b.connect(f)
+	if f.setup != nil {
+		f.setup(b)
+	}
+	b.warmUp(f.idle, warm)
+	return b
+}
+
+// serve starts the server. It does first to as many requests as are to fill the
+// pool, and then what f says.
+func (b *bench) serve(f *Fault, first rubicontest.Fault) {
 	config := f.server()
-	held := slices.Repeat([]rubicontest.Fault{rubicontest.Read().Until(warm)}, f.idle)
-	config.Script = slices.Concat(held, config.Script)
+	filling := slices.Repeat([]rubicontest.Fault{first}, f.idle)
+	config.Script = slices.Concat(filling, config.Script)
 	b.server = config.Start()
 	b.onClose(b.server.Close)
 	b.url = b.server.URL + "/payments"
+}
 
+// connect makes what the client reaches the server with.
+func (b *bench) connect(f *Fault) {
+	b.dial = new(net.Dialer).DialContext
 	b.base = b.server.Transport()
 	b.base.MaxIdleConnsPerHost = f.idle
 	b.base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		b.dials.Add(1)
 		return b.dial(ctx, network, addr)
 	}
-	b.dial = new(net.Dialer).DialContext
-	if f.setup != nil {
-		f.setup(b)
-	}
-	b.warmUp(f.idle, warm)
-	return b
 }
 
 // warmUp puts n connections into the pool: as many requests are held until all

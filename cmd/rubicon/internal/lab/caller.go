@@ -11,7 +11,7 @@ import (
 type request struct {
 	method string // "": POST
 	key    string // an Idempotency-Key of the caller's own; "": none
-	body   string // ""; a short one, but none for a GET
+	body   string // "": a short one, but none for a GET
 }
 
 // build returns r as an HTTP request to the server on b.

@@ -27,12 +27,13 @@ const uploadSize = 8 << 20
 // Faults returns the faults of the lab. A new one is a new row.
 func Faults() []Fault { return slices.Clone(faults) }
 
-// faults is in the order of a request's way: before there is a connection, on
-// the way there, on the server, on the way back, and above the client.
+// faults follows a request on its way: to a connection, to the server, back,
+// and to those who wait above the client.
 //
-// What is expected of the first two clients follows from their code and from
-// the caller, who asks once more: net/http makes one attempt a call, unless it
-// repeats the request by itself, and go-retryablehttp five.
+// What the first two clients do follows from the caller, who tries once more
+// than the client: net/http makes one attempt a call unless it repeats it by
+// itself, go-retryablehttp makes five. An O and a number name the public report
+// that a row plays.
 var faults = []Fault{
 	{
 		Name:   "dns-nxdomain",
@@ -94,10 +95,10 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "tls-silent",
+		Name:   "tls-silent", // O1
 		About:  "two TLS handshakes are never answered: a timeout as in lost-head, but nothing was sent",
 		server: h1tls(rubicontest.SilentConn, rubicontest.SilentConn, rubicontest.ServeConn),
-		setup:  handshakeWithin(400 * time.Millisecond),
+		setup:  handshakeWithin(600 * time.Millisecond),
 		count:  dials,
 		want: wants{
 			nethttp:   result{2, 0, "error: timeout"},
@@ -106,7 +107,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "proxy-503",
+		Name:   "proxy-503", // O32
 		About:  "a proxy refuses two CONNECTs with 503 before it opens a tunnel",
 		server: h1tls(),
 		setup:  proxied(503, 503, 200),
@@ -118,7 +119,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "proxy-407",
+		Name:   "proxy-407", // O32
 		About:  "a proxy refuses every CONNECT with 407",
 		server: h1tls(),
 		setup:  proxied(407),
@@ -152,7 +153,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "lost-close",
+		Name:   "lost-close", // O20
 		About:  "the server acts and closes the connection before the head of its answer",
 		server: h1(rubicontest.Act().Close()),
 		want: wants{
@@ -206,7 +207,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "lost-head",
+		Name:   "lost-head", // O1, O4
 		About:  "the server acts and never answers; clients wait for a head no longer than they are told",
 		server: h1(rubicontest.Act().Stall()),
 		setup:  headWithin(300 * time.Millisecond),
@@ -217,7 +218,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "lost-listener",
+		Name:   "lost-listener", // O19
 		About:  "a kept connection dies after the server acted, and then nobody listens any more",
 		server: h1(rubicontest.Act().CloseListener().Close()),
 		idle:   1,
@@ -230,7 +231,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:     "stale-key",
+		Name:     "stale-key", // O19
 		About:    "three kept connections die after the server acted; the key is not documented",
 		server:   h1(rubicontest.Act().Close()),
 		idle:     3,
@@ -285,7 +286,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "h2-dead",
+		Name:   "h2-dead", // O35
 		About:  "the server acts, and the connection carries nothing any more; pings find that out",
 		server: h2(rubicontest.Act().Freeze(), rubicontest.Act()),
 		setup:  pinging,
@@ -296,25 +297,25 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "act-502",
+		Name:   "act-502", // O31
 		About:  "the server acts, and a gateway answers 502",
 		server: h1(rubicontest.Act().Answer(502, "bad gateway\n")),
 		want:   unavailable(502),
 	},
 	{
-		Name:   "act-503",
+		Name:   "act-503", // O31
 		About:  "the server acts and answers 503",
 		server: h1(rubicontest.Act().Answer(503, "unavailable\n")),
 		want:   unavailable(503),
 	},
 	{
-		Name:   "act-504",
+		Name:   "act-504", // O31
 		About:  "the server acts, and a gateway answers 504",
 		server: h1(rubicontest.Act().Answer(504, "timeout\n")),
 		want:   unavailable(504),
 	},
 	{
-		Name:   "wait-429",
+		Name:   "wait-429", // O25
 		About:  "the server answers 429 with Retry-After, and again to whoever comes too early",
 		server: limited(time.Second),
 		want: wants{
@@ -324,7 +325,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "wait-canceled",
+		Name:   "wait-canceled", // O21, O22
 		About:  "the server answers 429 with Retry-After, and the caller gives up while the client waits",
 		server: h1(rubicontest.Read().Answer(429, "").Header("Retry-After", "30"), rubicontest.Act()),
 		during: cancelWait,
@@ -335,7 +336,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "sibling-dial",
+		Name:   "sibling-dial", // O21
 		About:  "the server acts, and the caller's context ends because a sibling could not connect",
 		server: h1(rubicontest.Act().Stall()),
 		during: cancelBySibling,
@@ -358,7 +359,7 @@ var faults = []Fault{
 		},
 	},
 	{
-		Name:   "layers-lost",
+		Name:   "layers-lost", // O3, O31
 		About:  "as lost-close, below an application that tries 3 times, an SDK 3 and go-retryablehttp 5",
 		server: h1(rubicontest.Act().Close()),
 		layers: true,
@@ -488,8 +489,8 @@ func proxied(statuses ...int) func(*bench) {
 // pinging makes the client look after its HTTP/2 connections.
 func pinging(b *bench) {
 	b.base.HTTP2 = &http.HTTP2Config{
-		SendPingTimeout: 150 * time.Millisecond,
-		PingTimeout:     150 * time.Millisecond,
+		SendPingTimeout: 250 * time.Millisecond,
+		PingTimeout:     250 * time.Millisecond,
 	}
 }
 

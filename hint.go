@@ -1,0 +1,150 @@
+package rubicon
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// longestWait stands for a wait that is too long to be told: no deadline and
+// no budget covers it, so it is not begun.
+const longestWait = time.Duration(math.MaxInt64)
+
+// retryAfter returns how long an answer asks to wait before the request is
+// made again. Retry-After-Ms (a number of milliseconds, sent by Azure OpenAI
+// and read by the OpenAI and Anthropic SDKs) goes before Retry-After (RFC 9110
+// section 10.2.3: 1*DIGIT seconds, or an HTTP-date). A date in the past asks
+// for no wait. Every other value is as good as absent. Where a field comes
+// more than once, the longest wait counts, since each is a lower bound.
+func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	millis := func(s string) (time.Duration, bool) { return decimal(s, time.Millisecond) }
+	if d, ok := longest(h.Values("Retry-After-Ms"), millis); ok {
+		return d, true
+	}
+	return longest(h.Values("Retry-After"), func(s string) (time.Duration, bool) { return secondsOrDate(s, now) })
+}
+
+// longest returns the longest wait that one of values asks for, and whether
+// any of them does.
+func longest(values []string, parse func(string) (time.Duration, bool)) (wait time.Duration, any bool) {
+	for _, v := range values {
+		if d, ok := parse(strings.Trim(v, " \t")); ok {
+			wait, any = max(wait, d), true
+		}
+	}
+	return wait, any
+}
+
+// secondsOrDate reads a value of Retry-After.
+func secondsOrDate(s string, now time.Time) (time.Duration, bool) {
+	if isDigits(s) {
+		return decimal(s, time.Second)
+	}
+	t, ok := httpDate(s, now)
+	if !ok {
+		return 0, false
+	}
+	return max(0, t.Sub(now)), true
+}
+
+// decimal reads 1*DIGIT [ "." 1*DIGIT ] as so many units, or as the longest
+// wait where they are too many.
+func decimal(s string, unit time.Duration) (time.Duration, bool) {
+	whole, fraction, point := strings.Cut(s, ".")
+	if !isDigits(whole) || point && !isDigits(fraction) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || n >= int64(longestWait/unit) {
+		return longestWait, true
+	}
+	d := time.Duration(n) * unit
+	for _, digit := range fraction {
+		unit /= 10
+		d += time.Duration(digit-'0') * unit
+	}
+	return d, true
+}
+
+// isDigits reports whether s is 1*DIGIT.
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// httpDate reads one of the three forms of RFC 9110 section 5.6.7, to the
+// letter: what time.Parse accepts beyond them, such as fractions of a second,
+// other zones and the wrong day of the week, is not a date.
+func httpDate(s string, now time.Time) (time.Time, bool) {
+	const rfc850 = "Monday, 02-Jan-06 15:04:05 GMT"
+	for _, layout := range [...]string{http.TimeFormat, rfc850, time.ANSIC} {
+		t, err := time.Parse(layout, s)
+		if err != nil {
+			continue
+		}
+		if layout == rfc850 {
+			t = inCentury(t, now)
+		}
+		return t, t.Format(layout) == s
+	}
+	return time.Time{}, false
+}
+
+// inCentury returns t, of whose year two digits are known, in the latest year
+// that is not more than 50 years after now (RFC 9110 section 5.6.7).
+func inCentury(t, now time.Time) time.Time {
+	limit := now.AddDate(50, 0, 0)
+	if t.After(limit) {
+		return t.AddDate(-100, 0, 0)
+	}
+	if later := t.AddDate(100, 0, 0); !later.After(limit) {
+		return later
+	}
+	return t
+}
+
+// saysNo reports whether an answer asks not to repeat the request. It is
+// obeyed; that a server says yes proves nothing.
+func saysNo(h http.Header) bool {
+	return h.Get("X-Should-Retry") == "false" || h.Get("Stripe-Should-Retry") == "false"
+}
+
+// A hint is what an error body says about trying again. The zero hint says
+// nothing.
+type hint struct {
+	delay time.Duration // how long to wait; never negative
+	ok    bool          // the body says how long
+	final bool          // a quota of the day is used up: waiting is of no use
+}
+
+// retryInfo reads Google's google.rpc.RetryInfo, QuotaFailure and ErrorInfo
+// from the details of an error body (googleapis, google/rpc/error_details.proto;
+// the JSON form of a duration is decimal seconds with the suffix "s", ProtoJSON
+// format). A delay in any other form is as good as absent.
+func retryInfo(body []byte) hint {
+	var h hint
+	for _, p := range problems(body) {
+		for _, d := range elements[detail](p.Error.Details) {
+			h.add(&d)
+		}
+	}
+	return h
+}
+
+// add takes up what d says. The longest delay counts.
+func (h *hint) add(d *detail) {
+	if seconds, ok := strings.CutSuffix(d.RetryDelay, "s"); ok && strings.HasSuffix(d.Type, "/google.rpc.RetryInfo") {
+		if delay, ok := decimal(seconds, time.Second); ok {
+			h.delay, h.ok = max(h.delay, delay), true
+		}
+	}
+	h.final = h.final || isPerDay(d.Metadata.QuotaLimit)
+	for _, v := range d.Violations {
+		h.final = h.final || isPerDay(v.QuotaID)
+	}
+}
+
+// isPerDay reports whether the name of a quota, such as
+// GenerateRequestsPerDayPerProjectPerModel-FreeTier, is that of a daily one.
+func isPerDay(quota string) bool { return strings.Contains(quota, "PerDay") }
