@@ -87,8 +87,12 @@ func run(ctx context.Context, faults []Fault, clients []client, report func(Row)
 			rows = append(rows, row)
 			go func() {
 				free <- struct{}{}
+				defer func() { <-free }()
+				if ctx.Err() != nil {
+					row <- Row{}
+					return
+				}
 				row <- play(ctx, &faults[i], c)
-				<-free
 			}()
 		}
 	}
