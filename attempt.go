@@ -193,7 +193,7 @@ func (c *call) learn(ticket Ticket, res *http.Response, err error, a Attempt) At
 	c.t.Throttle.count(a)
 	// An error of the journal is not the caller's: a fact that is lost costs
 	// availability, never safety.
-	_ = c.r.observe(c.req.Context(), ticket, Fact{Attempt: a})
+	_ = c.r.observe(c.lasting, ticket, Fact{Attempt: a})
 	return a
 }
 
@@ -301,7 +301,7 @@ func (c *call) bind(res *http.Response, ticket Ticket, cancel context.CancelCaus
 		return
 	}
 	c.kept = true
-	r, ctx, req, trace := c.r, c.req.Context(), c.req, c.t.Trace
+	r, ctx, req, trace := c.r, c.lasting, c.req, c.t.Trace
 	res.Body = &body{
 		rc:    res.Body,
 		limit: c.t.Stall.Bytes,

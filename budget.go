@@ -3,7 +3,6 @@ package rubicon
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -147,7 +146,8 @@ type Operation struct {
 	open   []*request     // requests whose outcome may still matter
 	latest *request       // the latest unsafe request, else the latest
 	ended  bool
-	inline request // the first, so that it needs no allocation
+	first  [1]*request // backs open as long as there is only one
+	inline request     // the first
 }
 
 // operationContext carries an operation to whoever makes its requests.
@@ -213,16 +213,9 @@ func (op *Operation) idLocked() string {
 	case op.intent.Key.Name != "":
 		op.id = op.intent.Key.String()
 	default:
-		op.id = newID()
+		op.id = rand.Text()
 	}
 	return op.id
-}
-
-// newID returns 128 random bits in hexadecimal.
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }
 
 // Outcome says what is known of the operation's effect: of an unsafe request

@@ -7,7 +7,7 @@ import (
 	"hash/maphash"
 	"io"
 	"net/http"
-	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -88,21 +88,28 @@ func (id *identity) alikeOnce(other *identity) bool {
 // req, the body as far as it can be read twice; else its length stands for it
 // and the fingerprint is marked as weak. Credentials in the URL are left out.
 func fingerprint(req *http.Request, key string) (string, error) {
+	buf := make([]byte, 0, 512)
+	for _, part := range [...]string{
+		req.Method, req.URL.Scheme, req.URL.Host, req.URL.EscapedPath(), req.URL.RawQuery, key,
+	} {
+		buf = append(strconv.AppendQuote(buf, part), ' ')
+	}
 	h := sha256.New()
-	u := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path, RawPath: req.URL.RawPath, RawQuery: req.URL.RawQuery}
-	fmt.Fprintf(h, "%q %q %q\n", req.Method, u.String(), key)
-	prefix := "bytes:"
+	mark := "bytes:"
 	switch {
 	case !hasBody(req):
-	case req.GetBody != nil:
+		h.Write(buf)
+	case req.GetBody == nil:
+		mark = "length:"
+		h.Write(strconv.AppendInt(buf, req.ContentLength, 10))
+	default:
+		h.Write(buf)
 		if err := readBody(h, req.GetBody); err != nil {
 			return "", err
 		}
-	default:
-		prefix = "length:"
-		fmt.Fprintf(h, "%d", req.ContentLength)
 	}
-	return prefix + hex.EncodeToString(h.Sum(nil)), nil
+	sum := h.Sum(buf[:0])
+	return mark + hex.EncodeToString(sum), nil
 }
 
 // host returns the host that messages name.

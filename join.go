@@ -2,6 +2,7 @@ package rubicon
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -88,8 +89,8 @@ func (c *call) joinAlone() {
 
 // joinNamed takes over what the journal knows of a named operation.
 func (c *call) joinNamed() (read bool, err error) {
-	ctx := c.req.Context()
-	if err := c.r.load(ctx); err != nil {
+	c.lasting = context.WithoutCancel(c.req.Context())
+	if err := c.r.load(c.lasting); err != nil {
 		return false, c.refusal(fmt.Errorf("%w: %w", ErrJournal, err))
 	}
 	rec := c.r.record()
@@ -100,9 +101,9 @@ func (c *call) joinNamed() (read bool, err error) {
 	c.fingerprint, err = fingerprint(c.req, c.req.Header.Get(c.keyHeader()))
 	if err == nil && !rec.binds(c.fingerprint) {
 		d := Decide(rec, time.Now())
-		err = c.r.lost(c.req, &rec, d, ErrMismatch).until(ctx).returned()
+		err = c.r.lost(c.req, &rec, d, ErrMismatch).until(c.req.Context()).returned()
 	}
-	return c.req.GetBody != nil && hasBody(c.req), err
+	return c.req.GetBody != nil && hasBody(c.req) && !isSnapshot(c.req.GetBody), err
 }
 
 // refresh replaces a body that was, or may have been, read to identify the
@@ -240,6 +241,9 @@ func (op *Operation) newLocked() *request {
 		r = new(request)
 	}
 	r.op, r.calls, r.running = op, 1, 1
+	if op.open == nil {
+		op.open = op.first[:0]
+	}
 	op.open = append(op.open, r)
 	return r
 }
@@ -315,23 +319,36 @@ func (r *request) keyFor(req *http.Request, header string) string {
 		return own
 	}
 	if r.key.Name == "" {
-		return newID()
+		return rand.Text()
 	}
-	sum := sha256.Sum256([]byte("rubicon\x00" + r.key.Scope + "\x00" + r.key.Name))
+	buf := append(make([]byte, 0, 256), "rubicon\x00"...)
+	buf = append(append(append(buf, r.key.Scope...), 0), r.key.Name...)
+	sum := sha256.Sum256(buf)
 	return hex.EncodeToString(sum[:16])
 }
 
-// begin books an attempt, in the journal first.
+// begin books an attempt, in the journal first. The journal is asked in a
+// context that the caller can't cancel.
 func (r *request) begin(ctx context.Context, p Proposal) (Ticket, error) {
 	if r.journal == nil {
 		return r.entry.Begin(ctx, p)
 	}
-	p.Key, p.ID = r.key, newID()
-	ticket, err := r.journal.Begin(context.WithoutCancel(ctx), p)
-	if err != nil {
-		return Ticket{}, err
+	p.Key, p.ID = r.key, rand.Text()
+	ticket, err := r.journal.Begin(ctx, p)
+	if err == nil {
+		r.booked(ticket, p)
 	}
-	return ticket, r.load(ctx)
+	return ticket, err
+}
+
+// booked takes over what the journal has booked.
+func (r *request) booked(t Ticket, p Proposal) {
+	r.entry.mu.Lock()
+	defer r.entry.mu.Unlock()
+	if len(r.rec.Attempts) == 0 {
+		r.rec.Terms, r.rec.Attempts = p.Terms, r.first[:0]
+	}
+	r.rec.Fold(Fact{N: t.N, Attempt: Attempt{Reason: p.Reason, Call: p.Call, Keyed: p.Keyed, Begun: time.Now()}})
 }
 
 // observe tells the record, and the journal if there is one, a fact.
@@ -340,7 +357,7 @@ func (r *request) observe(ctx context.Context, t Ticket, f Fact) error {
 	if r.journal == nil {
 		return nil
 	}
-	return r.journal.Observe(context.WithoutCancel(ctx), t, f)
+	return r.journal.Observe(ctx, t, f)
 }
 
 // load takes over what the journal knows.
@@ -348,7 +365,7 @@ func (r *request) load(ctx context.Context) error {
 	if r.journal == nil {
 		return nil
 	}
-	rec, err := r.journal.Load(context.WithoutCancel(ctx), r.key)
+	rec, err := r.journal.Load(ctx, r.key)
 	if err != nil {
 		return err
 	}

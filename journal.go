@@ -1,7 +1,6 @@
 package rubicon
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -189,14 +188,16 @@ type MemoryJournal struct {
 	Limit int
 
 	mu      sync.Mutex
-	entries map[Key]*list.Element // of *memoryEntry
-	order   list.List             // by the time of their first attempt
+	entries map[Key]*memoryEntry
+	oldest  *memoryEntry // by the time they were added
+	newest  *memoryEntry
 }
 
-// A memoryEntry is an element of the order list.
+// A memoryEntry is an element of the list of a MemoryJournal.
 type memoryEntry struct {
-	key Key
 	entry
+	key        Key
+	prev, next *memoryEntry
 }
 
 // ErrFull says that a [MemoryJournal] holds nothing but operations whose
@@ -224,12 +225,12 @@ func (j *MemoryJournal) Observe(ctx context.Context, t Ticket, f Fact) error {
 // Load implements [Journal].
 func (j *MemoryJournal) Load(ctx context.Context, key Key) (Record, error) {
 	j.mu.Lock()
-	el := j.entries[key]
+	e := j.entries[key]
 	j.mu.Unlock()
-	if el == nil {
+	if e == nil {
 		return Record{}, nil
 	}
-	return el.Value.(*memoryEntry).record(), nil
+	return e.record(), nil
 }
 
 // Cancel implements [Journal].
@@ -245,30 +246,55 @@ func (j *MemoryJournal) Cancel(ctx context.Context, key Key) error {
 func (j *MemoryJournal) entry(key Key) (*memoryEntry, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if el := j.entries[key]; el != nil {
-		return el.Value.(*memoryEntry), nil
+	if e := j.entries[key]; e != nil {
+		return e, nil
 	}
 	if len(j.entries) >= first(j.Limit, 1<<16) && !j.forgetLocked() {
 		return nil, ErrFull
 	}
 	if j.entries == nil {
-		j.entries = make(map[Key]*list.Element)
+		j.entries = make(map[Key]*memoryEntry)
 	}
-	e := &memoryEntry{key: key}
-	j.entries[key] = j.order.PushBack(e)
+	e := &memoryEntry{key: key, prev: j.newest}
+	if e.prev == nil {
+		j.oldest = e
+	} else {
+		e.prev.next = e
+	}
+	j.newest, j.entries[key] = e, e
 	return e, nil
 }
 
 // forgetLocked drops the oldest operation whose outcome is known, if any.
 func (j *MemoryJournal) forgetLocked() bool {
-	for el := j.order.Front(); el != nil; el = el.Next() {
-		e := el.Value.(*memoryEntry)
-		rec := e.record()
-		if o := rec.Outcome(); o == Succeeded || o == Failed || o == Incomplete {
-			delete(j.entries, e.key)
-			j.order.Remove(el)
+	for e := j.oldest; e != nil; e = e.next {
+		if e.settled() {
+			j.dropLocked(e)
 			return true
 		}
 	}
 	return false
+}
+
+// settled reports whether the operation was answered for good.
+func (e *memoryEntry) settled() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	o := e.rec.Outcome()
+	return o == Succeeded || o == Failed || o == Incomplete
+}
+
+// dropLocked takes e out.
+func (j *MemoryJournal) dropLocked(e *memoryEntry) {
+	delete(j.entries, e.key)
+	if e.prev == nil {
+		j.oldest = e.next
+	} else {
+		e.prev.next = e.next
+	}
+	if e.next == nil {
+		j.newest = e.prev
+	} else {
+		e.next.prev = e.prev
+	}
 }

@@ -257,6 +257,8 @@ type call struct {
 	own  request    // r of a request without an operation
 	n    int        // the number of this call in its operation
 
+	lasting context.Context // of a named operation: outlives the caller's
+
 	endpoint    *Endpoint // nil: nothing is documented
 	terms       Terms
 	budget      Budget // of the operation, resolved
@@ -399,7 +401,7 @@ func (c *call) book(reason Reason) (Ticket, error) {
 			return Ticket{}, nil
 		}
 	}
-	ticket, err := c.r.begin(c.req.Context(), p)
+	ticket, err := c.r.begin(c.lasting, p)
 	if err == nil {
 		return ticket, nil
 	}
@@ -413,7 +415,7 @@ func (c *call) book(reason Reason) (Ticket, error) {
 	case blocked.Err != nil:
 		return Ticket{}, blocked.Err
 	}
-	return Ticket{}, c.r.load(c.req.Context())
+	return Ticket{}, c.r.load(c.lasting)
 }
 
 // wait waits until the time of d. It reports whether the call may go on.
