@@ -1,5 +1,6 @@
 // Command rubicon shows and inspects what package rubicon does.
 //
+//	rubicon lab [-json] [-only NAME]
 //	rubicon version
 //
 // It exits with status 0 when it did what was asked, 1 when that failed, and 2

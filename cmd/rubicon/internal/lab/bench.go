@@ -17,6 +17,9 @@ import (
 // patience is how long a row may take. It is far more than any needs.
 const patience = time.Minute
 
+// settling is how long settle waits at most.
+const settling = 5 * time.Second
+
 // errPatience is the cause with which a row ends that takes too long.
 var errPatience = errors.New("lab: the row takes too long")
 
@@ -35,6 +38,7 @@ type bench struct {
 	base   *http.Transport    // makes the client's attempts
 	dial   dial               // makes base's connections
 	dials  atomic.Int64       // how many it was asked for
+	served atomic.Int64       // how many of them led to the server
 
 	head      time.Duration      // how long the client waits for the head of an answer; 0: for ever
 	endpoints []rubicon.Endpoint // what Rubicon knows of the server
@@ -52,6 +56,7 @@ func meet(ctx context.Context, f *Fault, c client) result {
 	defer b.close()
 	before := b.server.Counts()
 	last := b.call(f, c)
+	b.settle(ctx)
 	b.close()
 	after := b.server.Counts()
 	attempts := after.Requests - before.Requests
@@ -119,7 +124,11 @@ func (b *bench) connect(f *Fault) {
 	b.base.MaxIdleConnsPerHost = f.idle
 	b.base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		b.dials.Add(1)
-		return b.dial(ctx, network, addr)
+		c, err := b.dial(ctx, network, addr)
+		if err == nil && c.RemoteAddr().String() == b.server.Addr {
+			b.served.Add(1)
+		}
+		return c, err
 	}
 }
 
@@ -137,6 +146,19 @@ func (b *bench) warmUp(n int, all chan struct{}) {
 
 // waits notes that the client waits.
 func (b *bench) waits() { b.wait.Do(func() { close(b.waiting) }) }
+
+// settle waits until the server is through with all that the client has sent,
+// on a machine that is slow as well: a request whose client no longer waits may
+// still be acted upon.
+func (b *bench) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settling)
+	defer cancel()
+	b.base.CloseIdleConnections()
+	b.server.Thaw()
+	_ = b.server.Await(ctx, func(c rubicontest.Counts) bool {
+		return int64(c.Connections) >= b.served.Load() && c.Open == 0
+	})
+}
 
 // onClose has c called at the end; what was begun last ends first.
 func (b *bench) onClose(c func()) { b.closers = append(b.closers, c) }

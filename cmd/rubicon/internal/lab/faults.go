@@ -98,7 +98,7 @@ var faults = []Fault{
 		Name:   "tls-silent", // O1
 		About:  "two TLS handshakes are never answered: a timeout as in lost-head, but nothing was sent",
 		server: h1tls(rubicontest.SilentConn, rubicontest.SilentConn, rubicontest.ServeConn),
-		setup:  handshakeWithin(600 * time.Millisecond),
+		setup:  impatient(2, 100*time.Millisecond),
 		count:  dials,
 		want: wants{
 			nethttp:   result{2, 0, "error: timeout"},
@@ -489,14 +489,23 @@ func proxied(statuses ...int) func(*bench) {
 // pinging makes the client look after its HTTP/2 connections.
 func pinging(b *bench) {
 	b.base.HTTP2 = &http.HTTP2Config{
-		SendPingTimeout: 250 * time.Millisecond,
-		PingTimeout:     250 * time.Millisecond,
+		SendPingTimeout: time.Second,
+		PingTimeout:     time.Second,
 	}
 }
 
-// handshakeWithin makes the client wait no longer than d for a TLS handshake.
-func handshakeWithin(d time.Duration) func(*bench) {
-	return func(b *bench) { b.base.TLSHandshakeTimeout = d }
+// impatient makes the client give up the first n connections after d.
+func impatient(n int64, d time.Duration) func(*bench) {
+	return func(b *bench) {
+		dial := b.dial
+		b.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial(ctx, network, addr)
+			if err == nil && b.dials.Load() <= n {
+				err = c.SetDeadline(time.Now().Add(d))
+			}
+			return c, err
+		}
+	}
 }
 
 // headWithin makes the client wait no longer than d for the head of an answer.
