@@ -564,6 +564,7 @@ func TestErrorCodes(t *testing.T) {
 		{"Google", nil, geminiBody(`"39s"`, perDay), "RESOURCE_EXHAUSTED"},
 		{"Google, ErrorInfo", nil, `{"error":{"code":400,"status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com"}]}}`, "INVALID_ARGUMENT API_KEY_INVALID"},
 		{"Google, list", nil, `[{"error":{"code":503,"status":"UNAVAILABLE"}}]`, "UNAVAILABLE"},
+		{"Google, list with space before", nil, "\r\n\t [ {\"error\":{\"status\":\"UNAVAILABLE\"}}]", "UNAVAILABLE"},
 		{"Stripe", nil, `{"error":{"code":"idempotency_key_in_use","type":"idempotency_error","request_log_url":"u"}}`, "idempotency_error idempotency_key_in_use"},
 		{"PayPal", nil, `{"name":"RESOURCE_CONFLICT","details":[{"issue":"PREVIOUS_REQUEST_IN_PROGRESS"}]}`, "RESOURCE_CONFLICT PREVIOUS_REQUEST_IN_PROGRESS"},
 		{"AWS, header", aws("ThrottlingException:http://internal.amazon.com/coral/com.amazon.coral.service/"), `{"message":"m"}`, "ThrottlingException"},

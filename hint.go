@@ -26,8 +26,8 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return longest(h.Values("Retry-After"), func(s string) (time.Duration, bool) { return secondsOrDate(s, now) })
 }
 
-// longest returns the longest wait that one of values asks for, and whether
-// any of them does.
+// longest returns the longest wait that one of values asks for, no less than
+// zero, and whether any of them does.
 func longest(values []string, parse func(string) (time.Duration, bool)) (wait time.Duration, any bool) {
 	for _, v := range values {
 		if d, ok := parse(strings.Trim(v, " \t")); ok {
@@ -37,16 +37,14 @@ func longest(values []string, parse func(string) (time.Duration, bool)) (wait ti
 	return wait, any
 }
 
-// secondsOrDate reads a value of Retry-After.
+// secondsOrDate reads a value of Retry-After. The wait until a date in the past
+// is negative.
 func secondsOrDate(s string, now time.Time) (time.Duration, bool) {
 	if isDigits(s) {
 		return decimal(s, time.Second)
 	}
 	t, ok := httpDate(s, now)
-	if !ok {
-		return 0, false
-	}
-	return max(0, t.Sub(now)), true
+	return t.Sub(now), ok
 }
 
 // decimal reads 1*DIGIT [ "." 1*DIGIT ] as so many units, or as the longest

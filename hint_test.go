@@ -228,7 +228,8 @@ func TestRetryInfoO24(t *testing.T) {
 		{"after what is no detail", info(`1,"x",null,[],{` + retry + `,"retryDelay":"3s"}`), says(3 * time.Second)},
 		{"behind too many details", info(strings.Repeat(`{},`, maxDetails) + `{` + retry + `,"retryDelay":"3s"}`), hint{}},
 
-		{"day and minute", info(`{"violations":[{"quotaId":"` + perMinute + `"},{"quotaId":"` + perDay + `"}]}`), hint{final: true}},
+		{"minute, then day", info(`{"violations":[{"quotaId":"` + perMinute + `"},{"quotaId":"` + perDay + `"}]}`), hint{final: true}},
+		{"day, then minute", info(`{"violations":[{"quotaId":"` + perDay + `"},{"quotaId":"` + perMinute + `"}]},{"metadata":{"quota_limit":"` + perMinute + `"}}`), hint{final: true}},
 		{"day, in the metadata of ErrorInfo", info(`{"reason":"RATE_LIMIT_EXCEEDED","metadata":{"quota_limit":"ReadsPerDayPerProject"}}`), hint{final: true}},
 		{"day, in prose only", info(`{"violations":[{"description":"requests per day"}]}`), hint{}},
 
