@@ -39,19 +39,26 @@ func (c *call) attempt(ticket Ticket) Attempt {
 	}
 	c.tries++
 
-	a := Attempt{Evidence: Evidence{Reach: ReachSent}, Resends: max(0, seen.resends())}
-	if err != nil {
+	a := Attempt{Evidence: Evidence{Reach: ReachSent}, Resends: seen.resends(), Ended: true}
+	switch {
+	case err == nil:
+		a.Ended = !c.streams(res)
+		c.bind(res, ticket, a, cancel)
+	case cancel != nil:
+		defer cancel(context.Canceled)
+		fallthrough
+	default:
 		a.Evidence = seen.observe(out, err, c.guard.failure()).evidence()
-	} else {
-		c.bind(res, ticket, cancel)
 	}
 	seen.release()
-	if err != nil && cancel != nil {
-		cancel(context.Canceled)
-	}
 	a = c.learn(ticket, res, err, a)
 	c.t.Trace.attemptEnd(c, ticket, err)
 	return a
+}
+
+// streams reports whether res is a sequence of events whose end is yet to come.
+func (c *call) streams(res *http.Response) bool {
+	return !c.terms.Safe && res.StatusCode/100 == 2 && isStream(res.Header)
 }
 
 // A headLimit ends an attempt when the head of its answer does not come.
@@ -183,7 +190,7 @@ func (c *call) hideKeys() http.Header {
 func (c *call) learn(ticket Ticket, res *http.Response, err error, a Attempt) Attempt {
 	c.res, c.err = res, err
 	if err != nil {
-		a.Ended, a.Final = true, isFinal(err)
+		a.Final = isFinal(err)
 	} else {
 		c.judge(&a)
 	}
@@ -216,12 +223,14 @@ func (c *call) affords() bool {
 // judge reads the answer in hand as far as the next decision needs it.
 func (c *call) judge(a *Attempt) {
 	res := c.res
-	reach := a.Reach
-	resends := a.Resends
+	resends, ended := a.Resends, a.Ended
 	*a = judge(c.endpoint, res.StatusCode, nil)
-	a.Reach, a.Resends, a.Ended = max(a.Reach, reach), resends, true
-	if a.Verdict == VerdictSucceeded && !c.terms.Safe && isStream(res.Header) {
-		a.Verdict, a.Proof, a.Ended = VerdictUnknown, ProofNone, false
+	a.Resends, a.Ended = resends, ended
+	switch {
+	case !ended:
+		a.Verdict, a.Proof = VerdictUnknown, ProofNone
+		return
+	case a.Verdict == VerdictSucceeded:
 		return
 	}
 	if saysNo(res.Header) {
@@ -288,12 +297,12 @@ func (c *call) schedule(a *Attempt) {
 
 // bind makes res the caller's: its Request, and a body that ends what has to
 // end with it.
-func (c *call) bind(res *http.Response, ticket Ticket, cancel context.CancelCauseFunc) {
+func (c *call) bind(res *http.Response, ticket Ticket, a Attempt, cancel context.CancelCauseFunc) {
 	res.Request = c.req
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return // the body is the connection, and the context its life
 	}
-	stream := !c.terms.Safe && res.StatusCode/100 == 2 && isStream(res.Header)
+	stream := !a.Ended
 	if cancel == nil && c.t.Stall.Bytes <= 0 && !stream {
 		return
 	}

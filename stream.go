@@ -105,13 +105,22 @@ func (b *body) stick(err error) error {
 // isStream reports whether an answer with the given header is a sequence of
 // events, whose head says little about its end.
 func isStream(h http.Header) bool {
-	mediaType, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	mediaType, _, _ := strings.Cut(field(h, "Content-Type"), ";")
 	switch strings.ToLower(strings.TrimSpace(mediaType)) {
 	case "text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl",
 		"application/json-seq", "application/stream+json", "application/vnd.amazon.eventstream":
 		return true
 	}
 	return false
+}
+
+// field returns the first value of the field that h holds under name, which is
+// canonical.
+func field(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }
 
 // The bounds within which an answer is read before the next attempt.

@@ -135,7 +135,7 @@ func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request) (*h
 	c.r.rec.Terms = c.terms
 	c.r.rec.Fold(Fact{N: 1, Attempt: Attempt{Call: 1, Begun: start}})
 	c.tries = 1
-	c.learn(Ticket{N: 1}, res, err, Attempt{Evidence: Evidence{Reach: ReachSent}})
+	c.learn(Ticket{N: 1}, res, err, Attempt{Evidence: Evidence{Reach: ReachSent}, Ended: true})
 	return c.run()
 }
 
