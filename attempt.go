@@ -22,6 +22,9 @@ var errHead = fmt.Errorf("%w: no head of an answer", ErrStalled)
 // attempt hands the booked attempt to Base, observes it, folds what it showed
 // into the record, and returns that.
 func (c *call) attempt(ticket Ticket) Attempt {
+	if c.res != nil { // its place is taken; its connection is free already
+		c.res.Body.Close()
+	}
 	ctx := &attemptContext{Context: c.req.Context(), base: c.t.plainBase()}
 	var cancel context.CancelCauseFunc
 	if c.needsCancel() {
@@ -226,6 +229,7 @@ func (c *call) judge(a *Attempt) {
 	resends, ended := a.Resends, a.Ended
 	*a = judge(c.endpoint, res.StatusCode, nil)
 	a.Resends, a.Ended = resends, ended
+	c.speaksForAll(a)
 	switch {
 	case !ended:
 		a.Verdict, a.Proof = VerdictUnknown, ProofNone
@@ -242,10 +246,19 @@ func (c *call) judge(a *Attempt) {
 	body, ok := c.hold()
 	b := judge(c.endpoint, res.StatusCode, errorCodes(res.Header, body))
 	a.Verdict, a.Proof, a.Final = b.Verdict, b.Proof, b.Final || a.Final || !ok
+	c.speaksForAll(a)
 	if hint := retryInfo(body); hint.final && a.Verdict == VerdictNotApplied {
 		a.Final = true
 	}
 	a.NotBefore = later(a.NotBefore, asked(res.Header, body, time.Now()))
+}
+
+// speaksForAll takes back that a was not applied where net/http has sent it
+// several times: an answer speaks for the last of them.
+func (c *call) speaksForAll(a *Attempt) {
+	if a.Verdict == VerdictNotApplied && a.Resends > 0 && c.terms.Safe {
+		a.Verdict, a.Proof = VerdictUnknown, ProofNone
+	}
 }
 
 // asked returns the time before which the answer asks not to come again.

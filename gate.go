@@ -84,7 +84,7 @@ func (c *attemptContext) Value(key any) any {
 // that contexts derived from it need no goroutine.
 func (c *attemptContext) Done() <-chan struct{} {
 	done := c.Context.Done()
-	if !c.armed.Load() || c.early.Load() {
+	if !c.armed.Load() {
 		return done
 	}
 	early := true
@@ -103,6 +103,9 @@ func (c *attemptContext) Done() <-chan struct{} {
 	}
 	return done
 }
+
+// tried reports whether a try over HTTP/2 was seen, as far as that can be seen.
+func (c *attemptContext) tried() bool { return c.polls.Load() > 0 || !gateKnown }
 
 // String keeps the context's values out of messages.
 func (c *attemptContext) String() string { return "rubicon.attempt" }

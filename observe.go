@@ -46,7 +46,7 @@ func (o observation) evidence() Evidence {
 		return notSent(ProofNoHeader)
 	case o.gotConn > 0 && o.wrote == 0 && !o.early && o.polls == o.gotConn:
 		return notSent(ProofNoPoll)
-	case o.wrote == 1 && o.refusal != ProofNone && o.http2 && o.alive:
+	case o.wrote == 1 && o.refusal != ProofNone && o.http2 && o.alive && o.getConn <= o.gotConn:
 		return Evidence{ReachSent, VerdictNotApplied, o.refusal}
 	case o.getConn == 0 && o.gotConn == 0 && o.wrote == 0 && o.invalid:
 		return notSent(ProofInvalid)
@@ -90,7 +90,7 @@ func (h *hooks) got(info httptrace.GotConnInfo) {
 	if ctx == nil {
 		return
 	}
-	if h.http2.Load() && ctx.stop != nil && h.wrote.Load() > 0 {
+	if h.http2.Load() && ctx.stop != nil && h.wrote.Load() > 0 && ctx.tried() {
 		h.stopped.Store(true)
 		ctx.stop()
 	}
