@@ -157,6 +157,7 @@ func (r Reason) wire() bool {
 // connection. It is a plain value that a journal can keep.
 type Attempt struct {
 	Evidence
+	ID        string // its name; "" in memory
 	Reason    Reason
 	Call      int       // the RoundTrip of its operation that made it, from 1
 	Keyed     bool      // it carried the operation's idempotency key
@@ -173,6 +174,7 @@ type Attempt struct {
 // merge folds the facts of f into a.
 func (a *Attempt) merge(f Attempt) {
 	a.Evidence = a.Evidence.Merge(f.Evidence)
+	a.ID = max(a.ID, f.ID)
 	a.Reason = max(a.Reason, f.Reason)
 	a.Call = max(a.Call, f.Call)
 	a.Keyed = a.Keyed || f.Keyed

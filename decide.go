@@ -228,6 +228,8 @@ func chooseClean(held func(Guard) bool) (Action, Why) {
 		return Send, WhyRedirect
 	case held(GuardSpentAuth):
 		return Report, WhyRejectedAgain
+	case !held(GuardTime) && (held(GuardRenewed) || held(GuardRenewable)):
+		return Report, WhyTime
 	case held(GuardRenewed):
 		return Send, WhyRenewed
 	case held(GuardRejected) && held(GuardRenewable):
@@ -253,6 +255,8 @@ func chooseReplay(held func(Guard) bool) (Action, Why) {
 		return Report, WhyNoLicence
 	case held(GuardSpentAuth):
 		return Report, WhyRejectedAgain
+	case !held(GuardTime) && (held(GuardRenewed) || held(GuardRenewable)):
+		return Report, WhyTime
 	case held(GuardRenewed):
 		return Replay, WhyRenewed
 	case held(GuardRejected) && held(GuardRenewable):
@@ -315,7 +319,18 @@ func weigh(r *Record, now time.Time) Guards {
 	gs = gs.with(GuardHeld, last.Final)
 	gs = gs.with(GuardRejected, last.Rejected)
 	gs = gs.with(GuardRenewed, last.Rejected && r.Renewed == n)
-	return gs.with(GuardSpentAuth, last.Rejected && last.Reason == ReasonRefresh && r.Renewed != n)
+	return gs.with(GuardSpentAuth, last.Rejected && r.Renewed != n && r.rejectedBefore(n))
+}
+
+// rejectedBefore reports whether an attempt before n, of the same call, was
+// rejected too.
+func (r *Record) rejectedBefore(n int) bool {
+	for i := range n - 1 {
+		if a := &r.Attempts[i]; a.Rejected && a.Call == r.Call {
+			return true
+		}
+	}
+	return false
 }
 
 // inFlight reports whether a may still be under way.

@@ -296,9 +296,9 @@ func (r *request) dropLocked() {
 		return
 	}
 	r.entry.mu.Lock()
-	o := r.rec.Outcome()
+	settled := r.rec.settled()
 	r.entry.mu.Unlock()
-	if o != Succeeded && o != Failed && o != Incomplete {
+	if !settled {
 		return
 	}
 	open := r.op.open

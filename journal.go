@@ -95,17 +95,23 @@ func (r *Record) binds(fingerprint string) bool {
 
 // admit decides whether p may be made now of the operation of r, and books it.
 func admit(r *Record, p Proposal, now time.Time) (int, error) {
+	for i := range r.Attempts {
+		if p.ID != "" && r.Attempts[i].ID == p.ID {
+			return i + 1, nil
+		}
+	}
 	if len(r.Attempts) == 0 {
 		r.Terms = p.Terms
 	}
 	r.Terms.Repeat, r.Terms.Renew = p.Terms.Repeat, p.Terms.Renew
 	r.Budget, r.Until = p.Budget, p.Until
 	r.Fingerprint = first(r.Fingerprint, p.Fingerprint)
-	r.Call = max(r.Call, p.Call)
 	d := firstDecision
 	if !r.fresh() {
-		d = decide(r, now, weigh(r, now))
+		view := r.asked(p.Call, p.Keyed)
+		d = decide(&view, now, weigh(&view, now))
 	}
+	r.Call = max(r.Call, p.Call)
 	reason, ok := d.reason()
 	switch {
 	case d.Action == Wait && d.Next == Report:
@@ -115,28 +121,33 @@ func admit(r *Record, p Proposal, now time.Time) (int, error) {
 	}
 	n := len(r.Attempts) + 1
 	r.Fold(Fact{N: n, Attempt: Attempt{
-		Reason: reason, Call: p.Call, Keyed: p.Keyed, Begun: now, Deadline: p.Deadline,
+		ID: p.ID, Reason: reason, Call: p.Call, Keyed: p.Keyed, Begun: now, Deadline: p.Deadline,
 	}})
 	return n, nil
+}
+
+// asked returns r as the given call sees it: held by its own answers only, and
+// licensed by a key only if its attempt would carry the key.
+func (r *Record) asked(call int, keyed bool) Record {
+	view := *r
+	view.Call = call
+	view.Terms.Keyed = r.Terms.Keyed && keyed
+	return view
 }
 
 // An entry is the record of one operation in memory. It is a journal of that
 // one operation, whatever key it is asked for.
 type entry struct {
-	mu     sync.Mutex
-	rec    Record
-	lastID string
-	first  [1]Attempt // backs rec.Attempts as long as there is only one
+	mu    sync.Mutex
+	rec   Record
+	first [1]Attempt // backs rec.Attempts as long as there is only one
 }
 
 // Begin implements [Journal].
 func (e *entry) Begin(_ context.Context, p Proposal) (Ticket, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case p.ID != "" && p.ID == e.lastID:
-		return Ticket{Key: p.Key, N: len(e.rec.Attempts)}, nil
-	case !e.rec.binds(p.Fingerprint):
+	if !e.rec.binds(p.Fingerprint) {
 		return Ticket{}, &BlockedError{Err: ErrMismatch}
 	}
 	if e.rec.Attempts == nil {
@@ -146,7 +157,6 @@ func (e *entry) Begin(_ context.Context, p Proposal) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
-	e.lastID = p.ID
 	return Ticket{Key: p.Key, N: n}, nil
 }
 
@@ -182,9 +192,10 @@ func (e *entry) Cancel(context.Context, Key) error {
 // A MemoryJournal is a [Journal] that lives as long as the process. The zero
 // value is ready. It is what a [Transport] without a journal uses.
 type MemoryJournal struct {
-	// Limit is how many records are kept. When it is reached, the operation
-	// that settled first is forgotten; one whose outcome is unknown never is.
-	// Zero: 65,536.
+	// Limit is how many records are kept. When it is reached, the oldest
+	// operation that was answered for good is forgotten, else the oldest of
+	// which nothing was applied; one whose outcome is unknown never is. Zero:
+	// 65,536.
 	Limit int
 
 	mu      sync.Mutex
@@ -265,24 +276,35 @@ func (j *MemoryJournal) entry(key Key) (*memoryEntry, error) {
 	return e, nil
 }
 
-// forgetLocked drops the oldest operation whose outcome is known, if any.
+// forgetLocked drops an operation whose outcome is known, if there is one.
 func (j *MemoryJournal) forgetLocked() bool {
-	for e := j.oldest; e != nil; e = e.next {
-		if e.settled() {
-			j.dropLocked(e)
-			return true
+	for _, may := range [...]func(*Record) bool{(*Record).settled, (*Record).idle} {
+		for e := j.oldest; e != nil; e = e.next {
+			if e.is(may) {
+				j.dropLocked(e)
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// settled reports whether the operation was answered for good.
-func (e *memoryEntry) settled() bool {
+// is reports whether the record has a property.
+func (e *memoryEntry) is(property func(*Record) bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	o := e.rec.Outcome()
+	return property(&e.rec)
+}
+
+// settled reports whether the operation was answered for good.
+func (r *Record) settled() bool {
+	o := r.Outcome()
 	return o == Succeeded || o == Failed || o == Incomplete
 }
+
+// idle reports whether nothing of the operation was applied, nor is under way,
+// nor need be remembered.
+func (r *Record) idle() bool { return r.clean() && len(r.Attempts) > 0 && !r.Canceled }
 
 // dropLocked takes e out.
 func (j *MemoryJournal) dropLocked(e *memoryEntry) {

@@ -355,7 +355,7 @@ func (c *call) fresh() bool {
 // with no more budget than the operations around it and the throttle leave.
 func (c *call) record() Record {
 	rec := c.r.record()
-	rec.Call = max(rec.Call, c.n)
+	rec = rec.asked(c.n, c.keyed)
 	rec.Terms.Repeat, rec.Terms.Renew = c.terms.Repeat, c.terms.Renew
 	rec.Until = c.until()
 	rec.Budget = c.allowed(&rec)
