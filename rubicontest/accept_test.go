@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -120,7 +121,7 @@ func TestMuteConn(t *testing.T) {
 			wantCounts(t, s, 0, 0)
 			tr.CloseIdleConnections()
 			s.Close()
-			if n := body.n; n > 1<<20 {
+			if n := body.count(); n > 1<<20 {
 				t.Errorf("%d bytes of the body were taken; want a stop long before the end", n)
 			}
 		})
@@ -140,14 +141,17 @@ func smallWrites(ctx context.Context, network, addr string) (net.Conn, error) {
 // A counter counts what is read.
 type counter struct {
 	io.Reader
-	n int
+	n atomic.Int64
 }
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
-	c.n += n
+	c.n.Add(int64(n))
 	return n, err
 }
+
+// count returns how much was read.
+func (c *counter) count() int { return int(c.n.Load()) }
 
 // The pool of RootCAs is for clients that the caller makes.
 func TestRootCAs(t *testing.T) {

@@ -20,22 +20,16 @@ type repeat struct {
 	result *answer // nil: not known yet
 }
 
-// serve does to r what the script or an earlier request with its key says. It
-// reports whether the exchange came to a regular end.
-func (s *Server) serve(x exchange, c *conn, r *received) bool {
-	key := ""
-	if s.config.Dedupe != "" {
-		key = r.Header.Get(s.config.Dedupe)
+// serve does to r what is planned. It reports whether the exchange came to a
+// regular end.
+func (s *Server) serve(x exchange, c *conn, r *received, p plan) bool {
+	if p.isRepeat {
+		return s.repeat(x, c, r, p.first)
 	}
-	if key == "" {
-		return s.play(x, c, r, s.next(r), nil)
+	if p.first != nil {
+		defer s.repeats.end(p.key, p.first)
 	}
-	first, isFirst := s.repeats.begin(key)
-	if !isFirst {
-		return s.repeat(x, c, r, first)
-	}
-	defer s.repeats.end(key, first)
-	return s.play(x, c, r, s.next(r), first)
+	return s.play(x, c, r, s.choose(r, p), p.first)
 }
 
 // play carries f out. first is where the result of a keyed request goes.
@@ -56,18 +50,18 @@ func (s *Server) repeat(x exchange, c *conn, r *received, first *repeat) bool {
 	return s.play(x, c, r, Fault{want: wantHeader, steps: []step{{verb: doAnswer, answer: a}}}, nil)
 }
 
-// begin returns what is known of key, and whether that is nothing.
+// begin returns what is known of key, and whether it was used before.
 func (k *repeats) begin(key string) (*repeat, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if first := k.known[key]; first != nil {
-		return first, false
+		return first, true
 	}
 	if k.known == nil {
 		k.known = map[string]*repeat{}
 	}
 	k.known[key] = &repeat{}
-	return k.known[key], true
+	return k.known[key], false
 }
 
 // acted notes that the first request was acted upon, and the result if it is

@@ -253,8 +253,10 @@ func (f Fault) ResetStream(code http2.ErrCode) Fault {
 func (f Fault) RefuseStream() Fault { return f.ResetStream(http2.ErrCodeRefusedStream) }
 
 // GoAwayBelow sends GOAWAY with a last stream before this one: the server says
-// that it did not and will not act on it, whatever it did. The connection stays
-// open unless Close follows. It is for HTTP/2.
+// that it did not and will not act on it, whatever it did. Later streams are not
+// acted upon either; if one was already, that one is named as the last, and
+// this stream reset with REFUSED_STREAM. The connection stays open unless Close
+// follows. It is for HTTP/2.
 func (f Fault) GoAwayBelow(code http2.ErrCode) Fault {
 	return f.then(step{verb: doGoAwayBelow, code: code})
 }

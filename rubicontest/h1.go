@@ -39,8 +39,7 @@ func (s *Server) serveH1Request(c *conn, r *bufio.Reader) bool {
 	if x.request, err = http.ReadRequest(r); err != nil {
 		return false
 	}
-	x.enter()
-	return s.serve(x, c, x.received) && x.reusable()
+	return s.serve(x, c, x.received, x.enter()) && x.reusable()
 }
 
 // An h1 is an exchange over HTTP/1.1.
@@ -56,18 +55,19 @@ type h1 struct {
 	sent      *answer // the answer whose head was sent
 }
 
-// enter books the request.
-func (x *h1) enter() {
+// enter books the request and returns what to do with it.
+func (x *h1) enter() plan {
 	q := x.request
 	x.continued = !strings.EqualFold(q.Header.Get("Expect"), "100-continue")
 	x.received.Request = Request{
 		Conn: x.conn.id, Method: q.Method, Host: q.Host, Path: q.RequestURI, Header: q.Header.Clone(),
 	}
 	x.received.secure = x.server.certs != nil
-	x.server.seen(x.received)
+	p := x.server.arrive(x.received, true)
 	if q.Body == http.NoBody {
 		x.server.complete(x.received)
 	}
+	return p
 }
 
 // reusable reports whether another request may follow on the connection.

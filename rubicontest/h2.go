@@ -197,13 +197,14 @@ func (h *h2conn) headers(f *http2.MetaHeadersFrame) error {
 	s.received.Conn, s.received.secure = h.conn.id, true
 	s.continued = s.received.Header.Get("Expect") == ""
 	s.ended = f.StreamEnded()
-	h.server.seen(s.received)
-	if s.ended {
+	a := h.admit(s)
+	p := h.server.arrive(s.received, a == admitted)
+	if f.StreamEnded() {
 		h.server.complete(s.received)
 	}
-	switch h.admit(s) {
+	switch a {
 	case admitted:
-		h.server.group.Go(s.serve)
+		h.server.group.Go(func() { s.serve(p) })
 	case refused:
 		return h.refuse(id)
 	}

@@ -34,9 +34,9 @@ type h2stream struct {
 }
 
 // serve plays what happens to the request.
-func (s *h2stream) serve() {
+func (s *h2stream) serve(p plan) {
 	defer s.h2.drop(s)
-	regular := s.h2.server.serve(s, s.h2.conn, s.received)
+	regular := s.h2.server.serve(s, s.h2.conn, s.received, p)
 	if !regular || !s.finished {
 		return
 	}
@@ -245,9 +245,20 @@ func (s *h2stream) resetStream(code http2.ErrCode) {
 
 // goAway says that the client should go. Of other streams it says the truth:
 // those that it excludes won't be acted upon, and it excludes none that were.
+// Where it can't exclude this one for that, a reset says the same.
 func (s *h2stream) goAway(below bool, code http2.ErrCode) {
+	last := s.lastToKeep(below)
+	_ = s.h2.write(func(w *http2.Framer) error { return w.WriteGoAway(last, code, nil) })
+	if below && last >= s.id {
+		s.resetStream(http2.ErrCodeRefusedStream)
+	}
+}
+
+// lastToKeep returns the last stream that a GOAWAY may name, and notes it.
+func (s *h2stream) lastToKeep(below bool) uint32 {
 	h := s.h2
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	last := h.last
 	if below {
 		last = before(s.id)
@@ -256,6 +267,5 @@ func (s *h2stream) goAway(below bool, code http2.ErrCode) {
 		}
 	}
 	h.lastKept = min(h.lastKept, last)
-	h.mu.Unlock()
-	_ = h.write(func(w *http2.Framer) error { return w.WriteGoAway(last, code, nil) })
+	return h.lastKept
 }

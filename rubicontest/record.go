@@ -22,7 +22,7 @@ type Counts struct {
 	Requests    int // whose header block was complete
 	Complete    int // of those, read to the end of the body
 	Effects     int // times that the server acted
-	Played      int // faults carried out to their end
+	Played      int // whose Fault, or repeated answer, is over
 }
 
 // A Request is what a server received.

@@ -28,13 +28,6 @@ func (f Fault) String() string {
 	return strings.Join(words, ", ")
 }
 
-// verbs names the steps that need no more than a name.
-var verbs = map[verb]string{
-	doAct: "act", doUntil: "hold", doDrain: "drain", doRaw: "write raw bytes",
-	doCloseListener: "close listener", doFreeze: "freeze", doEnd: "end",
-	doClose: "close", doReset: "reset", doStall: "stall", doUpgrade: "upgrade",
-}
-
 // String says in words what s does.
 func (s step) String() string {
 	switch s.verb {
@@ -51,7 +44,36 @@ func (s step) String() string {
 	case doGoAwayAbove:
 		return "GOAWAY above " + s.code.String()
 	}
-	return verbs[s.verb]
+	return s.verb.String()
+}
+
+// String names the steps that need no more than a name.
+func (v verb) String() string {
+	switch v {
+	case doAct:
+		return "act"
+	case doUntil:
+		return "hold"
+	case doDrain:
+		return "drain"
+	case doRaw:
+		return "write raw bytes"
+	case doCloseListener:
+		return "close listener"
+	case doFreeze:
+		return "freeze"
+	case doEnd:
+		return "end"
+	case doClose:
+		return "close"
+	case doReset:
+		return "reset"
+	case doStall:
+		return "stall"
+	case doUpgrade:
+		return "upgrade"
+	}
+	return fmt.Sprintf("verb(%d)", uint8(v))
 }
 
 // String says in words what is answered.
