@@ -59,11 +59,6 @@ func (c *call) attempt(ticket Ticket) Attempt {
 	return a
 }
 
-// streams reports whether res is a sequence of events whose end is yet to come.
-func (c *call) streams(res *http.Response) bool {
-	return !c.terms.Safe && res.StatusCode/100 == 2 && isStream(res.Header)
-}
-
 // A headLimit ends an attempt when the head of its answer does not come.
 type headLimit struct {
 	after time.Duration
@@ -306,51 +301,6 @@ func (c *call) schedule(a *Attempt) {
 		return
 	}
 	a.NotBefore = later(a.NotBefore, time.Now().Add(delay))
-}
-
-// bind makes res the caller's: its Request, and a body that ends what has to
-// end with it.
-func (c *call) bind(res *http.Response, ticket Ticket, a Attempt, cancel context.CancelCauseFunc) {
-	res.Request = c.req
-	if res.StatusCode == http.StatusSwitchingProtocols {
-		return // the body is the connection, and the context its life
-	}
-	stream := !a.Ended
-	if cancel == nil && c.t.Stall.Bytes <= 0 && !stream {
-		return
-	}
-	if _, ok := res.Body.(io.Writer); ok {
-		return
-	}
-	c.kept = true
-	r, ctx, req, trace := c.r, c.lasting, c.req, c.t.Trace
-	res.Body = &body{
-		rc:    res.Body,
-		limit: c.t.Stall.Bytes,
-		ended: func(err error) {
-			if cancel != nil {
-				cancel(context.Canceled)
-			}
-			if stream {
-				_ = r.observe(ctx, ticket, Fact{Attempt: unjudged(err)})
-				r.settled()
-			}
-			trace.answerEnd(req, r, err)
-		},
-	}
-}
-
-// unjudged is what the end of a stream says that no contract judges: a clean
-// end, or a reader who has enough, leave the head's word.
-func unjudged(err error) Attempt {
-	a := Attempt{Ended: true}
-	switch {
-	case err == nil:
-		a.Evidence = Evidence{ReachAccepted, VerdictSucceeded, ProofUnjudged}
-	case errors.Is(err, io.EOF):
-		a.Evidence = Evidence{ReachTerminal, VerdictSucceeded, ProofUnjudged}
-	}
-	return a
 }
 
 // answer returns the answer in hand.

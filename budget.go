@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/rubicon-go/rubicon/contract"
 )
 
 // None, as a field of a [Budget], allows none where zero means the default.
@@ -239,6 +241,17 @@ func (op *Operation) Attempts() []Attempt {
 	}
 	rec := r.record()
 	return rec.Attempts[:min(len(rec.Attempts), 64)]
+}
+
+// Stream returns how the streamed answer to the request that
+// [Operation.Outcome] speaks of ended. Zero: there was none, or it has not
+// ended.
+func (op *Operation) Stream() contract.End {
+	r := op.telling()
+	if r == nil {
+		return contract.End{}
+	}
+	return r.lastEnd()
 }
 
 // Err joins err, as an SDK returned it, with what really happened: SDKs lose

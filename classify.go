@@ -69,13 +69,14 @@ const (
 	ProofStatus             // the answer's status, by the status table
 	ProofDocumented         // the answer, by what its endpoint documents
 	ProofStream             // the end of the answer's own protocol
+	ProofLeft               // the reader left a stream before its end
 	ProofUnjudged           // the head was a success, and no contract judges the body
 )
 
 // String says what p is in a few words.
 func (p Proof) String() string {
 	return nameOf(p, "none", "never called", "no connection", "no header written", "no header polled",
-		"invalid request", "stream refused", "goaway", "status", "documented answer", "stream end", "unjudged end")
+		"invalid request", "stream refused", "goaway", "status", "documented answer", "stream end", "reader left", "unjudged end")
 }
 
 // Evidence is what is known of one attempt: two registers that only grow, and

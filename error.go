@@ -6,16 +6,21 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/rubicon-go/rubicon/contract"
 )
 
 // The conditions that an [*Error] may be, for [errors.Is].
 var (
 	ErrAmbiguous     = errors.New("rubicon: outcome is ambiguous")                // the request may have acted, and nobody knows
 	ErrInterrupted   = errors.New("rubicon: answer was interrupted")              // the answer began and ended without its end
+	ErrStreamFailed  = errors.New("rubicon: stream reports a failure")            // the server said so inside a 2xx answer
+	ErrUnverified    = errors.New("rubicon: stream can't be verified")            // it came in a coding that nobody here can read
 	ErrBudget        = errors.New("rubicon: budget is spent")                     // the operation may make no further attempt
 	ErrMismatch      = errors.New("rubicon: key is bound to another request")     // a Key binds exactly one unsafe request
 	ErrInProgress    = errors.New("rubicon: operation is in progress")            // an attempt under the same Key is under way
@@ -48,6 +53,10 @@ type Error struct {
 	Decision  Decision // why nothing more was sent
 	ServerID  string   // the server's own name for the operation; "" if it gave none
 
+	// End is how the answer's stream ended, as far as it came: events, bytes,
+	// cursor, and the failure that the server reported. Zero without a stream.
+	End contract.End
+
 	is     []error // the sentinels
 	cause  error   // what Base returned
 	detail string  // the cause's text, without the request's secrets
@@ -77,10 +86,27 @@ func (e *Error) Error() string {
 	if e.detail != "" {
 		b.WriteString(": " + e.detail)
 	}
+	b.WriteString(e.streamed())
 	if e.Decision.Why == WhyNoLicence {
 		b.WriteString(" (ask before sending it again; Transport.Repeat or an Endpoint's key would allow it)")
 	}
 	return b.String()
+}
+
+// streamed says how far the answer's stream came.
+func (e *Error) streamed() string {
+	end := &e.End
+	if end.Protocol == "" {
+		return ""
+	}
+	text := fmt.Sprintf(": %s stream of %s, %d bytes", end.Protocol, plural(int(end.Events), "event"), end.Bytes)
+	if end.Complete {
+		text += ", all output had arrived"
+	}
+	if f := end.Failure; end.State == contract.Failed {
+		text += fmt.Sprintf(": %s", strings.Join(slices.DeleteFunc([]string{f.Type, f.Code, f.Message}, func(s string) bool { return s == "" }), ": "))
+	}
+	return text
 }
 
 // Is reports whether target is one of the conditions of e, or the cause that
@@ -214,7 +240,7 @@ func newError(method, host, operation string, r *Record, d Decision, also ...err
 		Method: first(method, http.MethodGet), Host: host, Operation: operation,
 		Outcome: r.Outcome(), Evidence: r.evidence(), Attempts: r.wire(),
 		Decision: d, ServerID: r.ServerID,
-		is:   append(also, sentinels(r, d)...),
+		is:   distinct(append(also, sentinels(r, d)...)),
 		open: r.mayGoOn() && !closes(also), safe: r.Terms.Safe,
 	}
 	if last := r.last(); last != nil {
@@ -248,7 +274,7 @@ func (r *request) lost(req *http.Request, rec *Record, d Decision, also ...error
 // returned.
 func (r *request) truth(rec *Record) *Error {
 	e := newError(r.id.method, r.id.host, r.op.ID(), rec, Decide(*rec, time.Now()))
-	e.cause, e.open = r.lastCause(), false
+	e.cause, e.open, e.End = r.lastCause(), false, r.lastEnd()
 	return e
 }
 
@@ -260,6 +286,17 @@ func (r *Record) wire() int {
 		n += r.Attempts[i].Resends
 	}
 	return n
+}
+
+// distinct returns errs without repetitions.
+func distinct(errs []error) []error {
+	var list []error
+	for _, err := range errs {
+		if !slices.Contains(list, err) {
+			list = append(list, err)
+		}
+	}
+	return list
 }
 
 // because adds what Base returned for req.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/rubicon-go/rubicon/contract"
 )
 
 // A request is one different request of an operation: what it is, and the
@@ -24,9 +26,10 @@ type request struct {
 	journal  Journal    // named: where the record is kept
 	keyValue string     // the idempotency key that goes out; "" before the first; under entry.mu
 	delays   backoff.BackOff
-	cause    error // what Base returned last in place of an answer; under entry.mu
-	calls    int   // RoundTrips so far; under op.mu
-	running  int   // RoundTrips under way; under op.mu
+	end      contract.End // of the latest streamed answer; under entry.mu
+	cause    error        // what Base returned last in place of an answer; under entry.mu
+	calls    int          // RoundTrips so far; under op.mu
+	running  int          // RoundTrips under way; under op.mu
 }
 
 // setCause keeps what Base returned in place of an answer.
@@ -34,6 +37,20 @@ func (r *request) setCause(err error) {
 	r.entry.mu.Lock()
 	defer r.entry.mu.Unlock()
 	r.cause = err
+}
+
+// streamed keeps how the latest streamed answer ended.
+func (r *request) streamed(end contract.End) {
+	r.entry.mu.Lock()
+	defer r.entry.mu.Unlock()
+	r.end = end
+}
+
+// lastEnd returns how the latest streamed answer ended.
+func (r *request) lastEnd() contract.End {
+	r.entry.mu.Lock()
+	defer r.entry.mu.Unlock()
+	return r.end
 }
 
 // lastCause returns what Base returned last in place of an answer.

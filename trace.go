@@ -2,8 +2,9 @@ package rubicon
 
 import (
 	"context"
-	"net/http"
 	"time"
+
+	"github.com/rubicon-go/rubicon/contract"
 )
 
 // A Trace is a set of hooks that are called as an operation goes on. A nil
@@ -61,7 +62,8 @@ type AnswerInfo struct {
 	Method    string
 	Host      string
 	Outcome   Outcome
-	Err       error // what ended the body; nil if it was closed before its end
+	End       contract.End // how its stream ended; unjudged if it was none
+	Err       error        // what its reader is told
 }
 
 // The methods below call a hook if it is there.
@@ -90,12 +92,14 @@ func (t *Trace) waits(c *call, d Decision, delay time.Duration) {
 	}
 }
 
-func (t *Trace) answerEnd(req *http.Request, r *request, err error) {
+func (t *Trace) answerEnd(ans answered, end contract.End, err error) {
 	if t == nil || t.AnswerEnd == nil {
 		return
 	}
-	rec := r.record()
-	t.AnswerEnd(req.Context(), AnswerInfo{r.operationID(), req.Method, host(req), rec.Outcome(), err})
+	rec := ans.record()
+	t.AnswerEnd(ans.req.Context(), AnswerInfo{
+		ans.r.operationID(), ans.req.Method, host(ans.req), rec.Outcome(), end, err,
+	})
 }
 
 // attemptInfo describes the attempt of ticket.
@@ -112,7 +116,7 @@ func (c *call) operationID() string { return c.r.operationID() }
 
 // operationID returns the identifier of the request's operation, or "".
 func (r *request) operationID() string {
-	if r.op == nil {
+	if r == nil || r.op == nil {
 		return ""
 	}
 	return r.op.ID()

@@ -40,6 +40,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/hashicorp/go-retryablehttp"
 	"golang.org/x/oauth2"
+
+	"github.com/rubicon-go/rubicon/contract"
 )
 
 // A Transport is an [http.RoundTripper] that knows what became of what it
@@ -71,6 +73,11 @@ type Transport struct {
 	// that matches a request counts. Nil: [Endpoints]; not nil but empty: none.
 	Endpoints []Endpoint
 
+	// Contracts says how the streams of each protocol prove that they ended.
+	// The first that governs an answer counts. Nil: [contract.Known]; not nil
+	// but empty: none, and every stream passes unjudged.
+	Contracts []contract.Contract
+
 	// Repeat is the kind of request that the caller accepts to act twice,
 	// rather than to see it fail. Zero: none. [Generation] pays twice for one
 	// answer in return for never failing over a lost one.
@@ -90,7 +97,8 @@ type Transport struct {
 	memory   *MemoryJournal
 	known    []Endpoint
 	resolved Budget
-	invalid  error // of Budget
+	set      *contract.Set
+	invalid  error // of Budget or Contracts
 	trust    *trust
 
 	standsFor *http.Transport // tests: what a stub in Base stands for
@@ -126,7 +134,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	start := time.Now()
 	res, err := base.RoundTrip(req)
-	if err == nil && byStatus(res.StatusCode).final {
+	if err == nil && byStatus(res.StatusCode).final && !isStream(res.Header) {
 		return res, nil
 	}
 	c := newCall(t, base, req)
@@ -135,6 +143,9 @@ func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request) (*h
 	c.r.rec.Terms = c.terms
 	c.r.rec.Fold(Fact{N: 1, Attempt: Attempt{Call: 1, Begun: start}})
 	c.tries = 1
+	if err == nil {
+		c.bind(res, Ticket{N: 1}, Attempt{Ended: true}, nil)
+	}
 	c.learn(Ticket{N: 1}, res, err, Attempt{Evidence: Evidence{Reach: ReachSent}, Ended: true})
 	return c.run()
 }
@@ -184,7 +195,19 @@ func (t *Transport) setup() {
 		t.known = Endpoints()
 		t.resolved, t.invalid = t.Budget.resolve()
 		t.trust = trustOf(t.plainBase())
+		contracts := t.Contracts
+		if contracts == nil {
+			contracts = contract.Known()
+		}
+		set, err := contract.NewSet(contracts...)
+		t.set, t.invalid = set, errors.Join(t.invalid, err)
 	})
+}
+
+// contracts returns the contracts in use.
+func (t *Transport) contracts() *contract.Set {
+	t.setup()
+	return t.set
 }
 
 // plainBase returns Base if it is net/http's, else nil.

@@ -1,6 +1,7 @@
 // Command rubicon shows and inspects what package rubicon does.
 //
 //	rubicon lab [-json] [-only NAME]
+//	rubicon judge [-content-type TYPE] [FILE ...]
 //	rubicon version
 //
 // It exits with status 0 when it did what was asked, 1 when that failed, and 2
@@ -37,6 +38,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"lab", "play faults against three HTTP clients and show what became of each", runLab},
+		{"judge", "say how recorded streams ended", runJudge},
 		{"version", "print the version and what it was built with", version},
 	}
 }
