@@ -16,6 +16,10 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
+// errResend stands for the cancellation by which a resend was stopped, which
+// is not the caller's.
+var errResend = errors.New("net/http was about to send the request again, and was stopped")
+
 // errHead is the cancellation cause of an attempt whose head did not come.
 var errHead = fmt.Errorf("%w: no head of an answer", ErrStalled)
 
@@ -39,6 +43,10 @@ func (c *call) attempt(ticket Ticket) Attempt {
 	res, err := c.base.RoundTrip(out)
 	if head.stop() && c.req.Context().Err() == nil {
 		res, err = nil, head.error(res, err)
+	}
+	c.guard.returned()
+	if err != nil && seen.stopped.Load() && c.req.Context().Err() == nil {
+		err = errResend
 	}
 	c.tries++
 

@@ -20,10 +20,16 @@ var errCutOff = errors.New("rubicon: read of a request body after its attempt wa
 // client reads a body even after it has closed it, and a GetBody may return
 // the very same reader. Close does not wait for a Read, which may block until
 // the Close.
+//
+// A body that is closed before its first Read, while Base is at work, is not
+// closed yet: net/http may send it over another connection all the same.
 type sendBody struct {
 	mu      sync.Mutex
 	rc      io.ReadCloser
+	touched bool // a Read has begun
 	reading bool
+	put     bool // Base has returned
+	due     bool // a Close was put off
 	closed  bool
 	failed  failure       // a Read failed
 	err     error         // of the first Close
@@ -42,7 +48,7 @@ func (b *sendBody) Read(p []byte) (int, error) {
 		b.mu.Unlock()
 		return 0, errCutOff
 	}
-	b.reading = true
+	b.touched, b.reading, b.due = true, true, false
 	b.mu.Unlock()
 
 	n, err := b.rc.Read(p)
@@ -59,6 +65,20 @@ func (b *sendBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// returned says that Base has returned: nobody takes the body up again.
+func (b *sendBody) returned() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	b.put = true
+	due := b.due
+	b.mu.Unlock()
+	if due {
+		b.Close()
+	}
+}
+
 // failure says whether a Read of the body failed. A nil guard guards a body
 // that can't fail with an error of somebody else's request.
 func (b *sendBody) failure() failure {
@@ -73,9 +93,14 @@ func (b *sendBody) failure() failure {
 // Close implements [io.Closer]. It closes the body below once.
 func (b *sendBody) Close() error {
 	b.mu.Lock()
-	if b.closed {
+	switch {
+	case b.closed:
 		defer b.mu.Unlock()
 		return b.err
+	case !b.touched && !b.put:
+		defer b.mu.Unlock()
+		b.due = true
+		return nil
 	}
 	b.closed = true
 	reading := b.reading

@@ -125,8 +125,15 @@ func watch(ctx *attemptContext, trust *trust) *hooks {
 	return h
 }
 
-// resends returns how often net/http sent the request again by itself.
-func (h *hooks) resends() int { return int(max(h.gotConn.Load(), h.wrote.Load(), 1)) - 1 }
+// resends returns how often net/http sent the request again by itself. One
+// that was stopped was never written.
+func (h *hooks) resends() int {
+	n := int(max(h.gotConn.Load(), h.wrote.Load(), 1)) - 1
+	if h.stopped.Load() {
+		n = max(0, n-1)
+	}
+	return n
+}
 
 // release gives h back if no hook of it can fire any more.
 func (h *hooks) release() {
