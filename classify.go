@@ -244,8 +244,9 @@ func (r *Record) Fold(f Fact) {
 			r.Attempts = append(r.Attempts, Attempt{})
 		}
 		r.Attempts[f.N-1].merge(f.Attempt)
+		r.Call = max(r.Call, f.Attempt.Call)
 	}
-	r.Call = max(r.Call, f.Call, f.Attempt.Call)
+	r.Call = max(r.Call, f.Call)
 	r.Renewed = max(r.Renewed, f.Renewed)
 	r.Canceled = r.Canceled || f.Canceled
 	r.ServerID = max(r.ServerID, f.ServerID)
@@ -348,7 +349,7 @@ func (r *Record) evidence() Evidence {
 }
 
 // LogValue implements [slog.LogValuer].
-func (r *Record) LogValue() slog.Value {
+func (r Record) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("outcome", r.Outcome().String()),
 		slog.Int("attempts", len(r.Attempts)),

@@ -312,7 +312,7 @@ func weigh(r *Record, now time.Time) Guards {
 	if last.Verdict == VerdictNotApplied && (last.Status == 307 || last.Status == 308) && last.Call < r.Call {
 		gs = gs.with(GuardRedirect, true)
 	}
-	if last.Call < r.Call { // somebody above asks anew, and may know better
+	if last.Call != r.Call { // another call was answered; this one may know better
 		return gs
 	}
 	n := len(r.Attempts)

@@ -217,20 +217,24 @@ var ErrFull = errors.New("rubicon: the journal is full of operations with an unk
 
 // Begin implements [Journal].
 func (j *MemoryJournal) Begin(ctx context.Context, p Proposal) (Ticket, error) {
-	e, err := j.entry(p.Key)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e, err := j.entryLocked(p.Key)
 	if err != nil {
 		return Ticket{}, err
 	}
 	return e.Begin(ctx, p)
 }
 
-// Observe implements [Journal].
+// Observe implements [Journal]. A fact about an operation that was forgotten,
+// which was settled, is forgotten too.
 func (j *MemoryJournal) Observe(ctx context.Context, t Ticket, f Fact) error {
-	e, err := j.entry(t.Key)
-	if err != nil {
-		return err
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if e := j.entries[t.Key]; e != nil {
+		return e.Observe(ctx, t, f)
 	}
-	return e.Observe(ctx, t, f)
+	return nil
 }
 
 // Load implements [Journal].
@@ -246,17 +250,18 @@ func (j *MemoryJournal) Load(ctx context.Context, key Key) (Record, error) {
 
 // Cancel implements [Journal].
 func (j *MemoryJournal) Cancel(ctx context.Context, key Key) error {
-	e, err := j.entry(key)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e, err := j.entryLocked(key)
 	if err != nil {
 		return err
 	}
 	return e.Cancel(ctx, key)
 }
 
-// entry returns the entry of key, making it if there is none.
-func (j *MemoryJournal) entry(key Key) (*memoryEntry, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// entryLocked returns the entry of key, making it if there is none. What is
+// done with it must be done before another may be forgotten.
+func (j *MemoryJournal) entryLocked(key Key) (*memoryEntry, error) {
 	if e := j.entries[key]; e != nil {
 		return e, nil
 	}
