@@ -43,12 +43,15 @@ func (e *engine) settle() {
 	e.skim(data)
 }
 
-// skim takes the cursor from data, and nothing else.
+// skim takes the cursor from the data of an event, and nothing else. Another
+// frame may have begun by its name.
 func (e *engine) skim(data []byte) {
+	origin := e.origin
+	e.origin = Event
 	e.begin()
 	e.scan.feed(data)
 	e.follow()
-	e.end()
+	e.begun, e.origin = false, origin
 }
 
 // follow notes the cursor of the frame that was scanned.

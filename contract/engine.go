@@ -22,9 +22,10 @@ type engine struct {
 	origin  Origin
 	named   bool // a name came, and the frame is not ended
 	use     wire.Use
-	begun   bool  // so did data
-	strict  bool  // a frame that is no JSON value is no event
-	junk    int64 // such frames
+	begun   bool // so did data
+	framing Framing
+	framer  framer
+	junk    int64 // lines that are no JSON value, and so no events
 	scan    scanner
 	tap     *tap    // of what is wrapped; nil: nothing is
 	stray   *strays // nil: there were none
@@ -51,7 +52,7 @@ const maxAsked = 32
 
 // watch prepares for a body that is cut as f says.
 func (e *engine) watch(s *Set, a Answer, f Framing) {
-	e.set, e.answer, e.strict = s, a, f == Lines
+	e.set, e.answer, e.framing = s, a, f
 	for i := range s.rules {
 		if s.rules[i].Framing&f != 0 {
 			e.alive |= 1 << i
@@ -103,6 +104,7 @@ func (e *engine) Data(p []byte) {
 // begin begins the data of a frame.
 func (e *engine) begin() {
 	e.settle()
+	e.narrow()
 	e.begun = true
 	data, outer := e.set.seek, e.set.seek
 	if e.rule != nil {
@@ -115,6 +117,23 @@ func (e *engine) begin() {
 	e.tap.reset(data)
 	e.scan.reset(outer)
 	e.scan.tap = e.tap
+}
+
+// narrow drops the rules of the other framing when a body of JSON begins: by
+// its type alone it could be values as well as the elements of an array.
+func (e *engine) narrow() {
+	if e.framing != Values|Elements {
+		return
+	}
+	e.framing = Values
+	if e.framer.(*wire.JSON).IsArray() {
+		e.framing = Elements
+	}
+	for i := range e.set.rules {
+		if e.set.rules[i].Framing&e.framing == 0 {
+			e.alive &^= 1 << i
+		}
+	}
 }
 
 // Done implements [wire.Sink].
@@ -144,19 +163,27 @@ func (e *engine) end() {
 	e.name.reset()
 }
 
+// Match implements [wire.Sink].
+func (e *engine) Match(p []byte) (int, int64) {
+	if e.shapes == nil || e.shapes.edits != e.p.edits {
+		return 0, 0
+	}
+	return e.shapes.match(p)
+}
+
 // Whole implements [wire.Sink].
-func (e *engine) Whole(data []byte) {
-	if e.phase == idle || e.shapes.match(data, e.p.edits) {
+func (e *engine) Whole(block []byte, from, to int) {
+	if e.phase == idle {
 		return
 	}
 	e.end()
 	e.begin()
 	e.scan.noting = true
-	e.scan.feed(data)
+	e.scan.feed(block[from:to])
 	before, rule := e.p.edits, e.rule
 	e.take(e.view(false))
-	if before == e.p.edits && rule == e.rule && e.repeats() {
-		e.learn(data)
+	if before == e.p.edits && rule == e.rule && e.repeats() && len(block) <= maxShape {
+		e.learn(block, from)
 	}
 	e.end()
 }
@@ -213,7 +240,7 @@ func looksJSON(text []byte) bool {
 
 // take takes a frame that ended.
 func (e *engine) take(f *Frame) {
-	if e.strict && f.state != sound {
+	if e.framing == Lines && f.state != sound {
 		e.junk++ // such as the length of a chunk that some recorder left in
 		return
 	}

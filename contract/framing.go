@@ -73,35 +73,35 @@ func newWatcher(f Framing) *Watcher {
 			Watcher
 			framer wire.SSE
 		}{}
-		w.framer.Sink, w.Watcher.framer = &w.engine, &w.framer
+		w.framer.Sink, w.engine.framer = &w.engine, &w.framer
 		return &w.Watcher
 	case Lines:
 		w := &struct {
 			Watcher
 			framer wire.Lines
 		}{}
-		w.framer.Sink, w.Watcher.framer = &w.engine, &w.framer
+		w.framer.Sink, w.engine.framer = &w.engine, &w.framer
 		return &w.Watcher
 	case Sequence:
 		w := &struct {
 			Watcher
 			framer wire.Sequence
 		}{}
-		w.framer.Sink, w.Watcher.framer = &w.engine, &w.framer
+		w.framer.Sink, w.engine.framer = &w.engine, &w.framer
 		return &w.Watcher
 	case EventStream:
 		w := &struct {
 			Watcher
 			framer wire.EventStream
 		}{}
-		w.framer.Sink, w.Watcher.framer = &w.engine, &w.framer
+		w.framer.Sink, w.engine.framer = &w.engine, &w.framer
 		return &w.Watcher
 	}
 	w := &struct {
 		Watcher
 		framer wire.JSON
 	}{}
-	w.framer.Sink, w.Watcher.framer = &w.engine, &w.framer
+	w.framer.Sink, w.engine.framer = &w.engine, &w.framer
 	return &w.Watcher
 }
 

@@ -17,7 +17,7 @@ func geminiInteractions() Contract {
 		Framing:  SSE,
 		Paths: []string{
 			"event_type", "interaction?", "interaction.id", "interaction.status", "interaction_id", "status",
-			"index?", "error", "error.type", "error.code", "error.message",
+			"index?", "step?", "content?", "delta?", "error", "error.type", "error.code", "error.message",
 		},
 		Cursor: "event_id",
 		Names:  namesOfInteractions,
@@ -45,7 +45,7 @@ func claimInteractions(_ *Answer, f *Frame) Claim {
 			return Yes
 		}
 	case bytes.HasPrefix(kind, []byte("step.")) || bytes.HasPrefix(kind, []byte("content.")):
-		if f.Kind("index") == Number {
+		if f.Kind("index") == Number && (f.Kind("delta") == Object || f.Kind("step") == Object || f.Kind("content") == Object) {
 			return Yes
 		}
 	case string(kind) == "error" && f.Kind("error") == Object:
@@ -91,4 +91,6 @@ func endInteraction(p *Progress, status []byte) {
 
 // isBrokenOff reports whether a status says that an interaction will not be
 // completed.
-func isBrokenOff(status []byte) bool { return string(status) == "failed" || string(status) == "cancelled" }
+func isBrokenOff(status []byte) bool {
+	return string(status) == "failed" || string(status) == "cancelled"
+}

@@ -23,6 +23,7 @@ type scanner struct {
 	unquote unquote
 	name    short  // the key
 	literal string // what is missing of a name such as null
+	named   Kind   // what the name stands for
 	vals    values
 	raw     short // the beginning of the text
 	size    int   // of the text so far
@@ -200,11 +201,11 @@ func (s *scanner) begin(p []byte) {
 			s.spans.begin(s.noting, s.size-len(p)+1)
 		}
 	case 't':
-		s.begunWord(True, "rue")
+		s.literal, s.named, s.state = "rue", True, inLiteral
 	case 'f':
-		s.begunWord(False, "alse")
+		s.literal, s.named, s.state = "alse", False, inLiteral
 	case 'n':
-		s.begunWord(Null, "ull")
+		s.literal, s.named, s.state = "ull", Null, inLiteral
 	default:
 		s.expect(b == '-' || '0' <= b && b <= '9', inNumber)
 		if s.state == inNumber && s.keep(Number) {
@@ -214,12 +215,6 @@ func (s *scanner) begin(p []byte) {
 			s.want = skip
 		}
 	}
-}
-
-// begunWord begins a name, of which rest is to come.
-func (s *scanner) begunWord(k Kind, rest string) {
-	s.keep(k)
-	s.literal, s.state = rest, inLiteral
 }
 
 // keep notes a value of the given kind if a path leads to it. It reports
@@ -346,6 +341,7 @@ func (s *scanner) word(p []byte) []byte {
 		return nil
 	}
 	if s.literal = s.literal[1:]; s.literal == "" {
+		s.keep(s.named)
 		s.after()
 	}
 	return p[1:]

@@ -1,6 +1,9 @@
 package contract
 
-import "bytes"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // A chunk of output differs from the one before it in little but the text that
 // was produced: a shape is a chunk that said nothing new, with holes in place
@@ -52,6 +55,14 @@ func (s *spans) end(on bool, at int) {
 	}
 }
 
+// shift moves all of them.
+func (s *spans) shift(by int) {
+	for i := range s.n {
+		s.list[i].from += uint16(by)
+		s.list[i].to += uint16(by)
+	}
+}
+
 // A shapes holds the last few shapes of a stream: those of several choices, or
 // of text and reasoning, alternate.
 type shapes struct {
@@ -63,58 +74,112 @@ type shapes struct {
 	list   [maxShapes]shape
 }
 
-// match reports whether data is, to every contract, a chunk that said nothing
-// new while the progress was the same.
-func (s *shapes) match(data []byte, edits int64) bool {
-	if s == nil || s.n == 0 || s.edits != edits {
-		return false
-	}
-	if s.list[s.last].fits(data) {
-		s.misses = 0
-		return true
-	}
-	for i := range s.n {
-		if i != s.last && s.list[i].fits(data) {
-			s.last, s.misses = i, 0
-			return true
+// match returns how many bytes at the start of p are chunks that fit a shape,
+// and how many chunks these are.
+func (s *shapes) match(p []byte) (n int, chunks int64) {
+	for s.n > 0 && n < len(p) {
+		size := s.list[s.last].fits(p[n:])
+		if size == 0 {
+			size = s.other(p[n:])
 		}
+		if size == 0 {
+			s.misses++
+			break
+		}
+		n += size
+		chunks++
 	}
-	s.misses++
-	return false
+	if chunks > 0 {
+		s.misses = 0
+	}
+	return n, chunks
 }
 
-// fits reports whether data differs from the shape in its holes only.
-func (s *shape) fits(data []byte) bool {
-	from := 0
+// other tries the shapes that did not fit last.
+func (s *shapes) other(p []byte) int {
+	for i := range s.n {
+		if i == s.last {
+			continue
+		}
+		if size := s.list[i].fits(p); size > 0 {
+			s.last = i
+			return size
+		}
+	}
+	return 0
+}
+
+// fits returns the length of the chunk at the start of p, if it differs from
+// the shape in its holes only. 0: it does not.
+func (s *shape) fits(p []byte) int {
+	at, from := 0, 0
 	for i := range s.n {
 		h := s.holes[i]
 		piece := s.data[from:h.from]
-		if len(data) < len(piece) || string(data[:len(piece)]) != string(piece) {
-			return false
+		if len(p)-at < len(piece) || string(p[at:at+len(piece)]) != string(piece) {
+			return 0
 		}
-		data = data[len(piece):]
-		n := closing(data)
-		if n < 0 {
-			return false
+		if at = closing(p, at+len(piece)); at < 0 {
+			return 0
 		}
-		data, from = data[n:], int(h.to)
+		from = int(h.to)
 	}
-	return string(data) == string(s.data[from:s.size])
+	piece := s.data[from:s.size]
+	if len(p)-at < len(piece) || string(p[at:at+len(piece)]) != string(piece) {
+		return 0
+	}
+	return at + len(piece)
 }
 
-// closing returns the index of the quote that ends the string at the start of
-// p, or -1.
-func closing(p []byte) int {
-	n := bytes.IndexByte(p, '"')
-	if n <= 0 || p[n-1] != '\\' {
-		return n
+// closing returns the index of the quote that ends the string whose inside
+// begins at the given index of p. -1: there is none before a control character,
+// such as the end of a line. It looks at sixteen bytes at a time, without a
+// branch that depends on the string's length: lengths differ from chunk to
+// chunk, and are what a processor can't predict.
+func closing(p []byte, at int) int {
+	start := at
+	for len(p) >= 16 {
+		from := min(at, len(p)-16)
+		hits := (special(binary.LittleEndian.Uint64(p[from:])) |
+			special(binary.LittleEndian.Uint64(p[from+8:]))<<8) >> (at - from)
+		if hits == 0 {
+			if at = from + 16; at == len(p) {
+				return -1
+			}
+			continue
+		}
+		at += bits.TrailingZeros64(hits)
+		switch {
+		case p[at] != '"':
+			return -1
+		case p[at-1] != '\\':
+			return at
+		}
+		break
 	}
-	for i := 0; i < len(p); i++ { // backslashes pair up from the start
-		switch p[i] {
-		case '\\':
-			i++
-		case '"':
-			return i
+	return closingSlowly(p, start)
+}
+
+// special returns a bit for each of eight bytes that is a quote or a control
+// character.
+func special(w uint64) uint64 {
+	const ones, lows = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
+	quote := w ^ ones*'"'        // 0 for a quote
+	control := w & (ones * 0xe0) // 0 for a control character
+	none := (quote&lows + lows | quote) & (control&lows + lows | control)
+	return (^none &^ lows) * 0x0002040810204081 >> 56
+}
+
+// closingSlowly is closing, byte by byte.
+func closingSlowly(p []byte, at int) int {
+	for escaped := false; at < len(p) && p[at] >= ' '; at++ {
+		switch {
+		case escaped:
+			escaped = false
+		case p[at] == '\\':
+			escaped = true
+		case p[at] == '"':
+			return at
 		}
 	}
 	return -1
@@ -123,12 +188,13 @@ func closing(p []byte) int {
 // repeats reports whether the frame that was scanned may be remembered.
 func (e *engine) repeats() bool {
 	return e.rule != nil && e.rule.outer == nil && (e.rule.Cursor == "" || e.rule.Cursor == EventID) &&
-		e.scan.state == done && !e.scan.vals.full && e.scan.size <= maxShape
+		e.scan.state == done && !e.scan.vals.full
 }
 
-// learn remembers a chunk that said nothing new. Where hardly any chunk fits
-// it seldom tries.
-func (e *engine) learn(data []byte) {
+// learn remembers a chunk that said nothing new, with all that frames it, and
+// whose data begins at the given index. Where hardly any chunk fits it seldom
+// tries.
+func (e *engine) learn(block []byte, from int) {
 	if e.shapes == nil {
 		e.shapes = new(shapes)
 	}
@@ -139,14 +205,15 @@ func (e *engine) learn(data []byte) {
 	if s.misses > 32 && s.misses%16 != 0 {
 		return
 	}
+	e.scan.spans.shift(from)
 	for i := range s.n {
-		if s.list[i].widen(data, &e.scan.spans) {
+		if s.list[i].widen(block, &e.scan.spans) {
 			s.last = i
 			return
 		}
 	}
 	s.last = s.next
-	s.list[s.next].set(data, &e.scan.spans)
+	s.list[s.next].set(block, &e.scan.spans)
 	s.next = (s.next + 1) % maxShapes
 	s.n = max(s.n, s.last+1)
 }

@@ -10,6 +10,7 @@ type strays struct {
 	field wire.Field
 	begun bool
 	deaf  bool // to the rest of a line
+	ended bool // the last line that came is whole
 }
 
 // Stray implements [wire.Sink].
@@ -27,6 +28,7 @@ func (e *engine) Stray(f wire.Field, p []byte) {
 // say nothing.
 func (s *strays) add(e *engine, f wire.Field, p []byte) {
 	lineEnd := len(p) == 1 && p[0] == '\n'
+	s.ended = lineEnd
 	switch {
 	case s.deaf:
 		s.deaf = !lineEnd
@@ -53,7 +55,11 @@ func (s *strays) take(e *engine) *Frame {
 
 // view returns what came as a frame, or nil.
 func (s *strays) view(e *engine) *Frame {
-	if !s.begun || s.field == wire.Bare && !s.scan.whole() {
+	whole := s.ended
+	if s.field == wire.Bare {
+		whole = s.scan.whole()
+	}
+	if !s.begun || !whole {
 		return nil
 	}
 	f := &e.frame

@@ -8,6 +8,7 @@ type verdict struct {
 	rule   *rule
 	p      Progress
 	rest   wire.Rest
+	cursor position
 	frames int64
 	pings  int64
 	open   bool // the body is an array that is not closed
@@ -17,22 +18,34 @@ type verdict struct {
 
 // judge weighs what lies behind the last event.
 func (w *Watcher) judge() verdict {
-	e, c := &w.engine, w.framer.Counts()
-	v := verdict{p: e.p, rule: e.rule, rest: w.framer.Rest(), frames: c.Frames - e.junk, pings: c.Pings}
-	if o, ok := w.framer.(opener); ok {
+	e := &w.engine
+	c := e.framer.Counts()
+	v := verdict{p: e.p, cursor: e.cursor, rule: e.rule, rest: e.framer.Rest(), frames: c.Frames - e.junk, pings: c.Pings}
+	if o, ok := e.framer.(opener); ok {
 		v.open = o.Open()
 	}
 	if f := e.pending(); f != nil {
-		_, lines := w.framer.(source)
-		v.weigh(e, f, lines)
+		v.weigh(e, f)
 	}
 	if f := e.pendingStray(); f != nil && v.adopt(e, f) {
 		v.fails(f)
 	}
 	if v.rule == nil && e.phase == seeking {
-		v.rule = e.otherwise()
+		v.rule = e.byAnswer()
 	}
 	return v
+}
+
+// byAnswer returns the rule that governs an answer in which no frame tells it,
+// or nil.
+func (e *engine) byAnswer() *rule {
+	alive, spare := e.alive, e.spare
+	defer func() { e.alive, e.spare = alive, spare }()
+	e.inner = Frame{state: plain}
+	if r := e.claimant(&e.inner); r != nil {
+		return r
+	}
+	return e.otherwise()
 }
 
 // pending returns what came of a frame that is not ended, or nil.
@@ -60,7 +73,7 @@ func (e *engine) pendingStray() *Frame {
 // merely lacks its blank line was not dispatched: it can report a failure, and
 // an end only where the contract takes a line for it. Half a frame proves
 // nothing.
-func (v *verdict) weigh(e *engine, f *Frame, lines bool) {
+func (v *verdict) weigh(e *engine, f *Frame) {
 	if !v.adopt(e, f) {
 		return
 	}
@@ -68,10 +81,11 @@ func (v *verdict) weigh(e *engine, f *Frame, lines bool) {
 		f = e.unwrapped(f)
 	}
 	switch {
-	case f.state == sound && !lines && v.rest != wire.Damaged:
+	case f.state == sound && e.framing&(Lines|Values|Elements|Sequence) != 0:
 		v.rule.read(f, &v.p)
 		v.rest = wire.Clean
 		v.frames++
+		v.follow(f)
 	case f.state != broken && v.rest == wire.Ripe:
 		v.line(f)
 	default:
@@ -83,6 +97,16 @@ func (v *verdict) weigh(e *engine, f *Frame, lines bool) {
 func (f *Frame) trust() {
 	if f.state == broken {
 		f.state = sound
+	}
+}
+
+// follow notes the cursor of a frame.
+func (v *verdict) follow(f *Frame) {
+	if v.rule.Cursor == "" || v.rule.Cursor == EventID {
+		return
+	}
+	if c := f.Get(v.rule.Cursor); len(c) > 0 {
+		v.cursor.set(c)
 	}
 }
 

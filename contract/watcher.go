@@ -9,7 +9,6 @@ import "github.com/rubicon-go/rubicon/internal/wire"
 // concurrent use.
 type Watcher struct {
 	engine engine
-	framer framer
 	bytes  int64
 }
 
@@ -32,7 +31,7 @@ func (s *Set) Watch(a Answer) *Watcher {
 // fails, and keeps nothing of p.
 func (w *Watcher) Write(p []byte) (int, error) {
 	w.bytes += int64(len(p))
-	w.framer.Write(p)
+	w.engine.framer.Write(p)
 	return len(p), nil
 }
 
@@ -43,7 +42,7 @@ func (w *Watcher) Operation() string { return w.engine.p.operation }
 // Progress returns how many events came that show progress: neither comments
 // nor pings.
 func (w *Watcher) Progress() int64 {
-	c := w.framer.Counts()
+	c := w.engine.framer.Counts()
 	return c.Frames - c.Pings - w.engine.p.pings
 }
 
@@ -96,8 +95,8 @@ type End struct {
 // End says how the stream would end if its body ended here. More may be
 // written afterwards.
 func (w *Watcher) End() End {
-	w.framer.Settle()
 	e := &w.engine
+	e.framer.Settle()
 	if !e.begun {
 		e.settle()
 	}
@@ -107,17 +106,17 @@ func (w *Watcher) End() End {
 		Reason:    v.p.reason,
 		Failure:   v.p.failure,
 		Operation: v.p.operation,
-		Cursor:    string(e.cursor.b[:e.cursor.n]),
+		Cursor:    string(v.cursor.b[:v.cursor.n]),
 		Events:    v.frames,
 		Bytes:     w.bytes,
 	}
 	if v.rule != nil {
 		end.Protocol = v.rule.Protocol
 	}
-	if n, ok := w.framer.(namer); ok {
+	if n, ok := w.engine.framer.(namer); ok {
 		end.Last = string(n.Last())
 	}
-	if s, ok := w.framer.(source); ok {
+	if s, ok := w.engine.framer.(source); ok {
 		var id []byte
 		id, end.EventID = s.ID()
 		if v.rule == nil || v.rule.Cursor == EventID {

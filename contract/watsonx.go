@@ -43,8 +43,6 @@ func readWatsonx(f *Frame, p *Progress) bool {
 		for i := range f.Len("results[]") {
 			stopWatsonx(p, i, f.At("results[].stop_reason", i))
 		}
-	case f.Named("close") || f.Named("message") && !f.Has("choices") && !f.Has("error"):
-		return f.JSON()
 	default:
 		return readChat(f, p)
 	}

@@ -8,219 +8,228 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/rubicon-go/rubicon/contract"
 )
 
-// judgeUsage is the help of the judge command.
-const judgeUsage = `usage: rubicon judge [-content-type TYPE] [FILE ...]
-       rubicon judge -manifest MANIFEST.tsv
+// judgeHelp is what "rubicon judge -h" prints.
+const judgeHelp = `Usage: rubicon judge [-content-type TYPE] [FILE ...]
+       rubicon judge -manifest MANIFEST
 
-Says how each recorded body of a streamed answer ended, by the evidence of its
-own protocol. Without a FILE it reads standard input. It prints, separated by
-tabs:
+Judge says how recorded bodies of streamed answers ended, by the evidence of
+their protocols. Only the content type and the bytes count, not a file's name.
+Without a FILE, or for the FILE "-", it reads standard input. For each body it
+prints a line with these columns, separated by tabs:
 
-  file, protocol, end, operation id, cursor, events
+  file          the name as it was given
+  protocol      the contract that governs the body
+  end           completed, incomplete, failed, interrupted or unjudged
+  operation id  the server's, as far as the body shows it
+  cursor        the last position that the protocol offers for reading on
+  events        how many whole ones there are
 
-The end is completed, incomplete, failed, interrupted or unjudged. What a body
-does not have is "-". With -manifest it judges the files that the manifest
-lists, beside it, and prints each difference to its columns.
+What a body does not show is "-". Where a control character, such as a tab,
+would be printed, there is a space instead.
 
+With -manifest it judges the files that MANIFEST lists, relative to it, and
+prints a line for each difference to what is expected there, and last how many
+agree. The first line of MANIFEST names its columns, separated by tabs: file,
+content-type, expected-end, operation-id, last-cursor, events, in any order,
+and others, which are not read.
+
+A body that is still compressed has a parameter in its content type, as in
+"text/event-stream; content-encoding=gzip". It may be gzip or deflate, and gzip
+is recognized without it. What can be decoded before a cut is judged.
+
+The exit status is 0 if all bodies were judged and, with -manifest, agree; 1 if
+not; 2 for wrong usage.
+
+  -content-type TYPE  the content type of each body; it is guessed from the
+                      first bytes otherwise
+  -manifest MANIFEST  judge the files of a manifest
 `
 
-// runJudge is the judge command.
-func runJudge(_ context.Context, args []string, out, errs io.Writer) int {
+// judgeFlags are the flags and arguments of the judge.
+type judgeFlags struct {
+	contentType, manifest string
+	files                 []string // nil: standard input
+}
+
+// parseJudge parses the arguments of the judge.
+func parseJudge(args []string) (judgeFlags, error) {
+	var f judgeFlags
 	flags := flag.NewFlagSet("judge", flag.ContinueOnError)
-	flags.SetOutput(errs)
-	contentType := flags.String("content-type", "", "the `TYPE` of every body; by default it is told by its first bytes")
-	manifest := flags.String("manifest", "", "judge the files of the manifest in `FILE`, and compare")
-	flags.Usage = func() {
-		fmt.Fprint(errs, judgeUsage)
-		flags.PrintDefaults()
-	}
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&f.contentType, "content-type", "", "")
+	flags.StringVar(&f.manifest, "manifest", "", "")
 	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
+		return f, err
+	}
+	f.files = flags.Args()
+	if f.manifest != "" && (f.contentType != "" || len(f.files) > 0) {
+		return f, errors.New("a manifest names the files and their content types itself")
+	}
+	return f, nil
+}
+
+// runJudge judges recorded bodies.
+func runJudge(ctx context.Context, args []string, out, errs io.Writer) int {
+	flags, err := parseJudge(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(out, judgeHelp)
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(errs, "rubicon: judge: %v\nRun \"rubicon judge -h\" for its usage.\n", err)
 		return exitUsage
 	}
-	j, err := newJudge()
+	set, err := contract.NewSet(contract.Known()...)
 	if err != nil {
-		fmt.Fprintln(errs, err)
+		fmt.Fprintf(errs, "rubicon: judge: %v\n", err)
 		return exitFailed
 	}
-	if *manifest != "" {
-		return j.compare(*manifest, out, errs)
+	j := &judge{ctx: ctx, contracts: set, out: out, errs: errs}
+	if flags.manifest != "" {
+		j.compare(flags.manifest)
+	} else {
+		j.judge(flags.files, flags.contentType)
 	}
-	return j.files(flags.Args(), *contentType, out, errs)
+	if j.failed {
+		return exitFailed
+	}
+	return exitOK
 }
 
-// A judge judges recorded bodies.
-type judge struct{ contracts *contract.Set }
-
-// newJudge returns a judge that knows all known contracts.
-func newJudge() (*judge, error) {
-	set, err := contract.NewSet(contract.Known()...)
-	return &judge{set}, err
+// A judge judges bodies until its context ends, and prints what it finds.
+type judge struct {
+	ctx       context.Context
+	contracts *contract.Set
+	out, errs io.Writer
+	failed    bool // something was not as it should be
 }
 
-// files judges each file, or standard input, and prints a line for it.
-func (j *judge) files(names []string, contentType string, out, errs io.Writer) int {
-	if len(names) == 0 {
-		names = []string{"-"}
+// judge judges each file, or standard input if there is none, and prints a line
+// for it.
+func (j *judge) judge(files []string, contentType string) {
+	if len(files) == 0 {
+		files = []string{"-"}
 	}
-	status := exitOK
-	for _, name := range names {
+	for _, name := range files {
 		end, err := j.file(name, contentType)
 		if err != nil {
-			fmt.Fprintln(errs, "rubicon judge:", err)
-			status = exitFailed
-			continue
+			j.complain(err)
+		} else {
+			j.print(append([]string{name, end.Protocol}, columns(end)...)...)
 		}
-		fmt.Fprintln(out, strings.Join(append([]string{name, dash(end.Protocol)}, columns(end)...), "\t"))
+		if j.ctx.Err() != nil {
+			return
+		}
 	}
-	return status
+}
+
+// print prints a line with columns.
+func (j *judge) print(columns ...string) {
+	line := make([]string, len(columns))
+	for i, c := range columns {
+		line[i] = printable(c)
+	}
+	if _, err := fmt.Fprintln(j.out, strings.Join(line, "\t")); err != nil {
+		j.complain(err)
+	}
+}
+
+// complain prints what went wrong.
+func (j *judge) complain(err error) {
+	j.failed = true
+	fmt.Fprintf(j.errs, "rubicon: judge: %v\n", err)
 }
 
 // columns returns what a manifest says of a body as well.
 func columns(end contract.End) []string {
-	return []string{end.State.String(), dash(end.Operation), dash(end.Cursor), strconv.FormatInt(end.Events, 10)}
+	return []string{end.State.String(), printable(end.Operation), printable(end.Cursor), strconv.FormatInt(end.Events, 10)}
 }
 
-// dash returns s, or a dash for nothing.
-func dash(s string) string {
+// printable returns s as it can stand in a column: control characters would
+// break the lines, or do things to a terminal.
+func printable(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return s
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // file judges the body in a file; "-" is standard input.
 func (j *judge) file(name, contentType string) (contract.End, error) {
-	if name == "-" {
-		return j.body(os.Stdin, contentType)
+	in := os.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return contract.End{}, err
+		}
+		defer f.Close()
+		in = f
 	}
-	f, err := os.Open(name)
+	end, err := j.body(in, contentType)
 	if err != nil {
-		return contract.End{}, err
+		err = fmt.Errorf("%s: %w", name, err)
 	}
-	defer f.Close()
-	return j.body(f, contentType)
+	return end, err
 }
 
-// body judges a body. The content type may carry the content coding of the
-// stored bytes, as a parameter content-encoding.
-func (j *judge) body(r io.Reader, contentType string) (contract.End, error) {
-	b := bufio.NewReaderSize(r, 4<<10)
-	r, err := decoded(b, contentType)
+// body judges a body. It returns when the context ends, even where in has
+// nothing to read and no end, as a terminal has.
+func (j *judge) body(in io.Reader, contentType string) (contract.End, error) {
+	if j.ctx.Err() != nil {
+		return contract.End{}, context.Cause(j.ctx)
+	}
+	r, w := io.Pipe()
+	defer r.Close()
+	defer context.AfterFunc(j.ctx, func() { w.CloseWithError(context.Cause(j.ctx)) })()
+	go func() {
+		_, err := io.Copy(w, in)
+		w.CloseWithError(err)
+	}()
+	b, err := decoded(bufio.NewReader(r), contentType)
 	if err != nil {
 		return contract.End{}, err
 	}
 	if contentType == "" {
 		contentType = sniff(b)
 	}
-	w := j.contracts.Watch(contract.Answer{ContentType: contentType})
-	if w == nil {
-		n, err := io.Copy(io.Discard, r)
-		return contract.End{Legal: true, Bytes: n}, err
+	watcher := j.contracts.Watch(contract.Answer{ContentType: contentType})
+	if watcher == nil {
+		n, err := io.Copy(io.Discard, b)
+		return contract.End{Legal: true, Bytes: n}, unlessCut(err)
 	}
-	if _, err := io.Copy(w, r); err != nil && !isCut(err) {
-		return contract.End{}, err
-	}
-	return w.End(), nil
+	_, err = io.Copy(watcher, b)
+	return watcher.End(), unlessCut(err)
 }
 
 // sniff guesses the content type of a body from its first bytes.
 func sniff(b *bufio.Reader) string {
 	head, _ := b.Peek(512)
-	text := strings.TrimLeft(strings.TrimPrefix(string(head), "\ufeff"), " \t\r\n")
-	switch {
-	case len(head) > 12 && head[0] == 0 && head[4] == 0:
+	if len(head) > 12 && head[0] == 0 && head[4] == 0 { // two lengths below 16 MiB
 		return "application/vnd.amazon.eventstream"
-	case strings.HasPrefix(text, "\x1e"):
-		return "application/json-seq"
-	case strings.HasPrefix(text, "["):
-		return "application/json"
-	case strings.HasPrefix(text, "{"):
-		return "application/x-ndjson"
+	}
+	for line := range strings.Lines(strings.TrimPrefix(string(head), "\ufeff")) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "\x1e"):
+			return "application/json-seq"
+		case strings.HasPrefix(line, "["):
+			return "application/json"
+		case strings.HasPrefix(line, "{"):
+			return "application/x-ndjson"
+		case strings.Contains(line, ":"):
+			return "text/event-stream"
+		}
 	}
 	return "text/event-stream"
-}
-
-// compare judges the files of a manifest.
-func (j *judge) compare(manifest string, out, errs io.Writer) int {
-	rows, err := readManifest(manifest)
-	if err != nil {
-		fmt.Fprintln(errs, "rubicon judge:", err)
-		return exitFailed
-	}
-	agree := 0
-	for _, row := range rows {
-		end, err := j.file(filepath.Join(filepath.Dir(manifest), row.file), row.contentType)
-		if err != nil {
-			fmt.Fprintln(errs, "rubicon judge:", err)
-			continue
-		}
-		if row.compare(end, out) {
-			agree++
-		}
-	}
-	fmt.Fprintf(out, "%d of %d agree\n", agree, len(rows))
-	if agree < len(rows) || len(rows) == 0 {
-		return exitFailed
-	}
-	return exitOK
-}
-
-// A manifestRow is what a manifest expects of one body.
-type manifestRow struct {
-	file, contentType string
-	want              []string // as columns returns
-}
-
-// The columns of a manifest that are read.
-var manifestColumns = []string{"file", "content-type", "expected-end", "operation-id", "last-cursor", "events"}
-
-// readManifest reads the rows of a manifest. Its first line names the columns.
-func readManifest(name string) ([]manifestRow, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
-	at := make(map[string]int)
-	for i, column := range strings.Split(strings.TrimRight(lines[0], "\r"), "\t") {
-		at[column] = i
-	}
-	for _, column := range manifestColumns {
-		if _, ok := at[column]; !ok {
-			return nil, fmt.Errorf("%s: line 1 names no column %q", name, column)
-		}
-	}
-	var rows []manifestRow
-	for n, line := range lines[1:] {
-		fields := strings.Split(strings.TrimRight(line, "\r"), "\t")
-		if len(fields) < len(at) {
-			return nil, fmt.Errorf("%s: line %d has %d columns, want %d", name, n+2, len(fields), len(at))
-		}
-		get := func(i int) string { return fields[at[manifestColumns[i]]] }
-		rows = append(rows, manifestRow{get(0), get(1), []string{get(2), get(3), get(4), get(5)}})
-	}
-	return rows, nil
-}
-
-// compare prints each difference between the row and end, and reports whether
-// there is none.
-func (row manifestRow) compare(end contract.End, out io.Writer) bool {
-	same := true
-	for i, got := range columns(end) {
-		if got != row.want[i] {
-			fmt.Fprintf(out, "%s\t%s\tgot %s\twant %s\n", row.file, manifestColumns[i+2], got, row.want[i])
-			same = false
-		}
-	}
-	return same
 }

@@ -19,9 +19,11 @@ const labHelp = `Usage: rubicon lab [-json] [-only NAME]
 
 Lab plays faults on loopback against three clients and prints what became of
 each: net/http as it is, go-retryablehttp as it is but with short waits, and
-Rubicon, likewise. All are used by the same caller, who makes a POST and knows
-one thing to do about an error or a 5xx answer: to try once more. The caller
-carries an operation in its context, which only Rubicon looks at.
+Rubicon, likewise. All are used by the same caller, who makes a POST, reads the
+whole answer, and knows one thing to do about an error or a 5xx answer: to try
+once more. The caller carries an operation in its context, which only Rubicon
+looks at. Of an answer that comes as a stream (the faults stream-...) it knows
+what its client says: an end of the body is the end of the answer.
 
   wire attempts  how often what the caller asks for was put on the wire:
                  requests whose header the server has read, with those that
@@ -32,7 +34,9 @@ carries an operation in its context, which only Rubicon looks at.
   effects        how often the server acted.
   told           what the caller was told in the end: a status, "error: " and
                  what the error is by its type, or Rubicon's outcome with what
-                 is known beside it.
+                 is known beside it: the latest status, "stalled" where a limit
+                 on silence was reached, "whole" where all output of a stream
+                 had arrived before the cut.
   ok             whether the three are what the lab expects. Of the first two
                  clients it expects what is wrong with them: where they do no
                  harm any more, a row shows nothing.

@@ -2,6 +2,7 @@
 //
 //	rubicon lab [-json] [-only NAME]
 //	rubicon judge [-content-type TYPE] [FILE ...]
+//	rubicon judge -manifest MANIFEST
 //	rubicon version
 //
 // It exits with status 0 when it did what was asked, 1 when that failed, and 2

@@ -118,6 +118,9 @@ func (j *JSON) Rest() Rest {
 // Open reports whether the body is an array that is not closed.
 func (j *JSON) Open() bool { return j.mode == array && j.at != closed }
 
+// IsArray reports whether the body is an array, as soon as it has begun.
+func (j *JSON) IsArray() bool { return j.mode == array }
+
 // Counts returns how many frames there were.
 func (j *JSON) Counts() Counts { return j.counts }
 

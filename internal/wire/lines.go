@@ -20,33 +20,46 @@ type Lines struct {
 // Write takes the next piece of the body.
 func (l *Lines) Write(p []byte) {
 	for len(p) > 0 {
+		if !l.begun && l.held == 0 {
+			p = l.known(p)
+		}
 		lf := bytes.IndexByte(p, '\n')
 		if lf < 0 {
 			l.keep(p)
 			return
 		}
-		l.end(p[:lf])
+		l.end(p[:lf+1])
 		p = p[lf+1:]
 	}
 }
 
-// end takes the last piece of a line.
+// known takes lines that the sink knows and returns the rest.
+func (l *Lines) known(p []byte) []byte {
+	n, frames := l.Sink.Match(p)
+	l.counts.Frames += frames
+	return p[n:]
+}
+
+// end takes the last piece of a line, with its LF.
 func (l *Lines) end(p []byte) {
 	if l.held > 0 && l.held+len(p) <= holdSize {
 		l.held += copy(l.hold[l.held:], p)
 		p = l.hold[:l.held]
 		l.held = 0
+		if p = l.known(p); len(p) == 0 {
+			return
+		}
 	}
 	l.Settle()
-	switch {
+	switch data := p[:len(p)-1]; {
 	case l.begun:
-		l.tell(p)
+		l.tell(data)
 		l.counts.Frames++
 		l.Sink.Done(Ending{Frame: true})
 		l.begun = false
-	case !isBlank(p):
+	case !isBlank(data):
 		l.counts.Frames++
-		l.Sink.Whole(p)
+		l.Sink.Whole(p, 0, len(data))
 	}
 }
 

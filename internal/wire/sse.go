@@ -39,12 +39,12 @@ func (s *SSE) Write(p []byte) {
 	if s.bom >= 0 {
 		p = s.dropBOM(p)
 	}
-	plain := !hasCR(p)
 	if s.quick.held > 0 {
-		p = s.refill(p, plain)
+		p = s.refill(p)
 	}
+	s.quick.plain = unasked
 	for len(p) > 0 {
-		if plain && s.fresh() {
+		if s.fresh() {
 			if p = s.fast(p); len(p) == 0 || s.hold(p) {
 				return
 			}

@@ -14,6 +14,8 @@ type quick struct {
 
 	hold [holdSize]byte // the beginning of a block that lies astride two pieces
 	held int
+
+	plain answer // whether the rest of the piece that is written has no CR
 }
 
 // maxLine is the length of the longest event line that is remembered.
@@ -34,8 +36,11 @@ func trimSpace(value []byte) []byte {
 }
 
 // fast takes plain blocks that are whole and returns the rest. p begins a
-// block and has no CR.
+// block.
 func (s *SSE) fast(p []byte) []byte {
+	if p = s.known(p); len(p) == 0 || !s.isPlain(p) {
+		return p
+	}
 	q := &s.quick
 	var latest []byte // data of the last frame of which only the last is wanted
 	for {
@@ -53,7 +58,7 @@ func (s *SSE) fast(p []byte) []byte {
 		if lf < 0 || lf+1 == len(rest) || rest[lf+1] != '\n' {
 			break
 		}
-		data := rest[5:lf]
+		data, block := rest[5:lf], p
 		p = rest[lf+2:]
 		if named {
 			s.counts.add(q.use)
@@ -64,13 +69,48 @@ func (s *SSE) fast(p []byte) []byte {
 			continue
 		}
 		latest = s.latest(latest)
-		s.counts.Frames++
-		s.last.reset()
-		q.last = false
-		s.Sink.Whole(trimSpace(data))
+		s.counted(1)
+		s.Sink.Whole(block[:lf+2], lf-len(trimSpace(data)), lf)
+		p = s.known(p)
 	}
 	s.latest(latest)
 	return p
+}
+
+// known takes nameless blocks that the sink knows and returns the rest.
+func (s *SSE) known(p []byte) []byte {
+	n, frames := s.Sink.Match(p)
+	if frames > 0 {
+		s.counted(frames)
+	}
+	return p[n:]
+}
+
+// counted counts nameless frames.
+func (s *SSE) counted(frames int64) {
+	s.counts.Frames += frames
+	s.last.reset()
+	s.quick.last = false
+}
+
+// An answer is yes or no, if it was asked for.
+type answer uint8
+
+const (
+	unasked answer = iota
+	yes
+	no
+)
+
+// isPlain reports whether the piece that is written has no CR, from p on.
+func (s *SSE) isPlain(p []byte) bool {
+	if s.quick.plain == unasked {
+		s.quick.plain = yes
+		if hasCR(p) {
+			s.quick.plain = no
+		}
+	}
+	return s.quick.plain == yes
 }
 
 // latest tells the data of the last frame, if there is one.
@@ -109,7 +149,7 @@ func (s *SSE) learn(p []byte) bool {
 // hold keeps p, the beginning of a block, until the rest of it comes. It
 // reports whether it did: not if p is long, or has more than a beginning.
 func (s *SSE) hold(p []byte) bool {
-	if len(p) > holdSize || blockEnd(p) >= 0 {
+	if len(p) > holdSize || !s.isPlain(p) || blockEnd(p) >= 0 {
 		return false
 	}
 	s.quick.held = copy(s.quick.hold[:], p)
@@ -118,14 +158,14 @@ func (s *SSE) hold(p []byte) bool {
 
 // refill takes from p what is missing of the block that is held, and returns
 // the rest of p.
-func (s *SSE) refill(p []byte, plain bool) []byte {
+func (s *SSE) refill(p []byte) []byte {
 	q := &s.quick
 	end := s.heldEnd(p)
 	n := end
 	if end < 0 {
 		n = len(p)
 	}
-	if !plain || q.held+n > holdSize {
+	if q.held+n > holdSize || hasCR(p[:n]) {
 		s.Settle()
 		return p
 	}
@@ -148,7 +188,7 @@ func (s *SSE) heldEnd(p []byte) int {
 // release takes the block that is held, which is whole.
 func (s *SSE) release() {
 	p := s.quick.hold[:s.quick.held]
-	s.quick.held = 0
+	s.quick.held, s.quick.plain = 0, yes
 	p = s.fast(p)
 	for len(p) > 0 {
 		p = s.exact(p)

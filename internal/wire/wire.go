@@ -27,8 +27,15 @@ type Sink interface {
 	// arrive whole.
 	Done(e Ending)
 
-	// Whole takes a nameless frame that lay in one piece: Data and Done.
-	Whole(data []byte)
+	// Whole takes a nameless frame that lay in one piece: Data and Done. block
+	// is all of its bytes, up to and with the line ends that end it, of which
+	// block[from:to] is the data. There is no line end before these.
+	Whole(block []byte, from, to int)
+
+	// Match is shown bytes that begin with a frame. It returns how many bytes
+	// at their start, and frames, are blocks that the sink knows to tell it
+	// nothing that it was not told by earlier ones. They are not told.
+	Match(p []byte) (n int, frames int64)
 
 	// Latest takes the data of the latest frame of which [Last] was said, if
 	// that lay in one piece. Earlier ones are not told.

@@ -26,7 +26,8 @@ type recorder struct {
 	kind   Kind
 	data   []byte
 	stray  []byte
-	latest string // data of the last frame of which Last was said
+	latest string   // data of the last frame of which Last was said
+	known  []string // blocks that need not be told again
 }
 
 // useOf is what the recorder wants of a frame: its name says it.
@@ -51,8 +52,26 @@ func (r *recorder) Data(p []byte)           { r.data = append(r.data, p...) }
 func (r *recorder) Stray(f Field, p []byte) { r.stray = append(r.stray, p...) }
 func (r *recorder) Latest(data []byte)      { r.latest = string(data) }
 
-func (r *recorder) Whole(data []byte) {
+// Match knows blocks that say so, and that it was told before.
+func (r *recorder) Match(p []byte) (n int, frames int64) {
+	for _, block := range r.known {
+		for strings.HasPrefix(string(p[n:]), block) {
+			n += len(block)
+			frames++
+		}
+	}
+	return n, frames
+}
+
+func (r *recorder) Whole(block []byte, from, to int) {
 	r.name, r.kind = "", Event
+	data := string(block[from:to])
+	if strings.HasPrefix(data, "known") {
+		r.known = append(r.known, string(block))
+	}
+	if strings.ContainsAny(data, "\r\n") && strings.Contains(data, "\n") || strings.Trim(string(block[to:]), "\n") != "" {
+		panic("block " + string(block))
+	}
 	r.data = append(r.data, data...)
 	r.Done(Ending{Frame: true})
 }
@@ -103,7 +122,7 @@ func tell(f framer, r *recorder, pieces [][]byte) told {
 		}
 	}
 	f.Settle()
-	t := told{log: r.log, latest: r.latest, counts: f.Counts(), rest: f.Rest(), pending: string(r.data) + "|" + string(r.stray)}
+	t := told{log: dropKnown(r.log), latest: r.latest, counts: f.Counts(), rest: f.Rest(), pending: string(r.data) + "|" + string(r.stray)}
 	switch f := f.(type) {
 	case *SSE:
 		id, ok := f.ID()
@@ -114,6 +133,17 @@ func tell(f framer, r *recorder, pieces [][]byte) told {
 		t.extra = fmt.Sprintf("open %v", f.Open())
 	}
 	return t
+}
+
+// dropKnown drops all but the first of frames that need not be told again.
+func dropKnown(log []string) []string {
+	var out []string
+	for _, line := range log {
+		if !strings.Contains(line, `"known`) || !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
 }
 
 // cut cuts body into pieces of the given size. 0: it is whole.

@@ -41,6 +41,8 @@ type bench struct {
 	served atomic.Int64       // how many of them led to the server
 
 	head      time.Duration      // how long the client waits for the head of an answer; 0: for ever
+	whole     time.Duration      // how long it waits for a whole answer; 0: for ever, as Rubicon does
+	stall     rubicon.Stall      // how long Rubicon bears silence besides
 	endpoints []rubicon.Endpoint // what Rubicon knows of the server
 	layers    bool               // see Fault
 
@@ -66,10 +68,11 @@ func meet(ctx context.Context, f *Fault, c client) result {
 	return result{attempts, after.Effects - before.Effects, told(last)}
 }
 
-// call has the caller use c. It returns what the caller was told, with all that
-// the operation knows.
+// call has the caller use c. It returns what the caller was told, and if that
+// is a failure, all that the operation knows of it.
 func (b *bench) call(f *Fault, c client) reply {
 	client := &http.Client{Transport: c.transport(b)}
+	client.Timeout = b.whole
 	ctx, op := rubicon.Begin(b.ctx, f.intent)
 	defer op.End()
 	b.ctx = ctx
@@ -85,7 +88,9 @@ func (b *bench) call(f *Fault, c client) reply {
 		caller = layered
 	}
 	last := caller(b, client, requests)
-	last.err = op.Err(last.err)
+	if last.failed() { // who was told of success does not ask
+		last.err = op.Err(last.err)
+	}
 	return last
 }
 

@@ -34,6 +34,7 @@ func (r request) build(b *bench) *http.Request {
 type reply struct {
 	status int
 	err    error
+	before error // what it was told of the try before
 }
 
 // failed reports whether a caller who knows no better tries again.
@@ -47,7 +48,7 @@ func ask(b *bench, c *http.Client, r request) reply {
 	}
 	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
-	return reply{res.StatusCode, err}
+	return reply{status: res.StatusCode, err: err}
 }
 
 // naive makes each request, and once more if it failed. It returns what it was
@@ -56,7 +57,9 @@ func naive(b *bench, c *http.Client, requests []request) reply {
 	var last reply
 	for _, r := range requests {
 		if last = ask(b, c, r); last.failed() {
+			before := last.err
 			last = ask(b, c, r)
+			last.before = before
 		}
 	}
 	return last

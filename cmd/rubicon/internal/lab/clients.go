@@ -55,12 +55,13 @@ func retryingOver(b *bench, base http.RoundTripper) http.RoundTripper {
 // proving is Rubicon as it is, but for shorter waits. In layers it is below
 // go-retryablehttp.
 func proving(b *bench) http.RoundTripper {
+	b.stall.Head, b.whole = b.head, 0
 	b.base.OnProxyConnectResponse = rubicon.ProxyConnectResponse
 	t := &rubicon.Transport{
 		Base:      b.base,
 		Backoff:   func() backoff.BackOff { return backoff.NewConstantBackOff(pause) },
 		Endpoints: b.endpoints,
-		Stall:     rubicon.Stall{Head: b.head},
+		Stall:     b.stall,
 		Trace:     &rubicon.Trace{Wait: func(context.Context, rubicon.WaitInfo) { b.waits() }},
 	}
 	if b.layers {

@@ -27,14 +27,17 @@ const uploadSize = 8 << 20
 // Faults returns the faults of the lab. A new one is a new row.
 func Faults() []Fault { return slices.Clone(faults) }
 
-// faults follows a request on its way: to a connection, to the server, back,
+// faults has all of them.
+var faults = slices.Concat(onTheWay, streams)
+
+// onTheWay follows a request on its way: to a connection, to the server, back,
 // and to those who wait above the client.
 //
 // What the first two clients do follows from the caller, who tries once more
 // than the client: net/http makes one attempt a call unless it repeats it by
 // itself, go-retryablehttp makes five. An O and a number name the public report
 // that a row plays.
-var faults = []Fault{
+var onTheWay = []Fault{
 	{
 		Name:   "dns-nxdomain",
 		About:  "the server's name does not exist",

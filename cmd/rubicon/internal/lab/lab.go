@@ -1,12 +1,12 @@
 // Package lab plays faults on loopback against three HTTP clients and compares
 // what became of each with what is expected of it.
 //
-// The faults are a table, in faults.go. A row says what the server does, what
-// the caller asks for, and what is expected of each client; a field that is
-// left out means the ordinary case. What the rows have in common is in the
-// other files: clients.go has the clients, caller.go those who use them,
-// bench.go what a client and a fault stand on, and told.go the words for what a
-// caller is told.
+// The faults are a table, in faults.go and, for answers that come as streams, in
+// streams.go. A row says what the server does, what the caller asks for, and
+// what is expected of each client; a field that is left out means the ordinary
+// case. What the rows have in common is in the other files: clients.go has the
+// clients, caller.go those who use them, bench.go what a client and a fault
+// stand on, and told.go the words for what a caller is told.
 package lab
 
 import (
@@ -21,7 +21,7 @@ import (
 // A Fault is something that goes wrong between a client and a server, or
 // around them.
 type Fault struct {
-	Name  string // one word of at most 14 letters; stream, auth and resume begin other parts' names
+	Name  string // one word of at most 14 letters; auth and resume begin other parts' names
 	About string // what goes wrong, in one sentence without a full stop
 
 	server func() rubicontest.Config // the server, made anew for each client

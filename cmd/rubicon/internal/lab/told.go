@@ -19,13 +19,14 @@ func told(r reply) string {
 	case r.err == nil:
 		return fmt.Sprint(r.status)
 	case errors.As(r.err, &known):
-		return knownBy(known)
+		return knownBy(known, r.before)
 	}
 	return "error: " + word(r.err)
 }
 
-// knownBy says what e knows: the outcome, and what is known beside it.
-func knownBy(e *rubicon.Error) string {
+// knownBy says what e knows: the outcome, and what is known beside it. How a
+// stream ended is told by the error of the try that read it.
+func knownBy(e *rubicon.Error, before error) string {
 	if errors.Is(e, rubicon.ErrMismatch) {
 		return "mismatch"
 	}
@@ -38,8 +39,10 @@ func knownBy(e *rubicon.Error) string {
 		beside = append(beside, "canceled")
 	case errors.Is(e, rubicon.ErrBudget):
 		beside = append(beside, "budget")
-	case errors.Is(e, rubicon.ErrStalled):
+	case errors.Is(e, rubicon.ErrStalled), errors.Is(before, rubicon.ErrStalled):
 		beside = append(beside, "stalled")
+	case wasComplete(before):
+		beside = append(beside, "whole")
 	case e.Outcome == rubicon.Unsent && e.Cause() != nil:
 		beside = append(beside, word(e.Cause()))
 	}
@@ -47,6 +50,13 @@ func knownBy(e *rubicon.Error) string {
 		return e.Outcome.String()
 	}
 	return fmt.Sprintf("%s (%s)", e.Outcome, strings.Join(beside, ", "))
+}
+
+// wasComplete reports whether err says that a stream was cut when all of its
+// output was there.
+func wasComplete(err error) bool {
+	var known *rubicon.Error
+	return errors.As(err, &known) && known.End.Complete
 }
 
 // texts has short words for errors that have no type to know them by.

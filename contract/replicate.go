@@ -1,0 +1,68 @@
+package contract
+
+import "strings"
+
+// replicate is the contract of the stream of a Replicate prediction.
+//
+// Named events: output with text, logs, error with its detail, done with an
+// object that is empty unless it gives the reason canceled or error (Replicate,
+// "Streaming output"). Text is data, so nothing in it matters. The names are
+// anybody's: what tells is the event id, a time and a counter, or the host.
+func replicate() Contract {
+	return Contract{
+		Protocol: "replicate",
+		Framing:  SSE,
+		Paths:    []string{"reason", "detail"},
+		Cursor:   EventID,
+		Names:    namesOfReplicate,
+		Claim:    claimReplicate,
+		Read:     readReplicate,
+	}
+}
+
+// namesOfReplicate spares the scan of what carries output.
+func namesOfReplicate(name []byte) Use {
+	if string(name) == "output" || string(name) == "logs" {
+		return Skip
+	}
+	return Read
+}
+
+// claimReplicate takes an event of a known name.
+func claimReplicate(a *Answer, f *Frame) Claim {
+	switch string(f.Name) {
+	case "output", "logs", "error", "done":
+		if a.URL != nil && (strings.HasSuffix(a.URL.Hostname(), ".replicate.com") ||
+			strings.HasSuffix(a.URL.Hostname(), ".replicate.delivery")) {
+			return Yes
+		}
+	}
+	return Maybe
+}
+
+// readReplicate reads an event by its name.
+func readReplicate(f *Frame, p *Progress) bool {
+	switch string(f.Name) {
+	case "done":
+		endReplicate(p, f.Get("reason"))
+	case "error":
+		message := f.Get("detail")
+		if message == nil {
+			message = f.Text()
+		}
+		p.Fail(nil, nil, message)
+	default:
+		return f.Named("output") || f.Named("logs")
+	}
+	return true
+}
+
+// endReplicate notes why a prediction is done.
+func endReplicate(p *Progress, reason []byte) {
+	switch string(reason) {
+	case "canceled", "error":
+		p.Fail(reason, nil, nil)
+	default:
+		p.Finish(Completed)
+	}
+}
