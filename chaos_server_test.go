@@ -35,7 +35,7 @@ import (
 const chaosHeader = "X-Chaos"
 
 // chaosLong is what nothing in the chaos takes.
-const chaosLong = 10 * time.Second
+const chaosLong = 30 * time.Second
 
 // A chaosSalt keeps the draws for one purpose apart from those for another.
 type chaosSalt uint64
@@ -64,6 +64,9 @@ func mix(a, b uint64) uint64 {
 // chance reports true in percent of 100 draws.
 func chance(r *mrand.Rand, percent float64) bool { return r.Float64()*100 < percent }
 
+// oneOf returns one of list.
+func oneOf[T any](r *mrand.Rand, list []T) T { return list[r.IntN(len(list))] }
+
 // upTo returns a duration below d.
 func upTo(r *mrand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
@@ -78,6 +81,7 @@ const (
 	chaosReset                      // reset it
 	chaosGarbage                    // break the protocol
 	chaosStreamRST                  // RST_STREAM with any code but REFUSED_STREAM
+	chaosProtocol                   // RST_STREAM with PROTOCOL_ERROR
 	chaosRefuse                     // RST_STREAM with REFUSED_STREAM
 	chaosAway                       // GOAWAY that excludes the request
 	chaosAwayAbove                  // GOAWAY that does not, then close
@@ -151,7 +155,8 @@ var (
 		{"421", 10, actsNever, chaosAnswer, 421},
 		{"early-413", 15, actsNever, chaosEarly, 413},
 		{"cut", 35, actsAlways, chaosCut, 200},
-		{"rst", 60, actsEither, chaosStreamRST, 0},
+		{"rst", 50, actsEither, chaosStreamRST, 0},
+		{"protocol-error", 25, actsEither, chaosProtocol, 0}, // which Go 1.26 repeats
 		{"refused", 25, actsNever, chaosRefuse, 0},
 		{"goaway-below", 12, actsNever, chaosAway, 0},
 		{"goaway-above", 10, actsEither, chaosAwayAbove, 0},
@@ -190,10 +195,9 @@ type chaosServer struct {
 	ln    net.Listener
 	tls   *tls.Config // nil: plaintext
 
-	stopping atomic.Bool
-	wg       sync.WaitGroup
-	mu       sync.Mutex
-	open     map[net.Conn]bool
+	wg   sync.WaitGroup
+	mu   sync.Mutex
+	open map[net.Conn]bool
 }
 
 // startChaosServer starts a server on loopback.
@@ -648,6 +652,8 @@ func (h *chaosH2) goAway(id uint32, q *chaosCase) error {
 // end ends one stream. It is called by write.
 func (h *chaosH2) end(id uint32, q *chaosCase) error {
 	switch q.deed {
+	case chaosProtocol:
+		return h.fr.WriteRSTStream(id, http2.ErrCodeProtocol)
 	case chaosRefuse:
 		return h.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream)
 	case chaosStreamRST:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"go/build/constraint"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -111,7 +110,9 @@ func (k shape) request(ctx context.Context, url string) *http.Request {
 // leave or after.
 type holder struct {
 	mu      sync.Mutex
+	dialed  int
 	held    moment
+	upTo    int           // the last connection that is held
 	entered chan struct{} // closed when a Write waits
 	release chan struct{}
 }
@@ -125,12 +126,12 @@ const (
 	afterBytes
 )
 
-// hold makes every Write wait from now on, until let. The channel is closed
-// when one does.
+// hold makes every Write wait from now on, until let, on the connections that
+// there are. The channel is closed when one does.
 func (h *holder) hold(m moment) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.held, h.entered, h.release = m, make(chan struct{}), make(chan struct{})
+	h.held, h.upTo, h.entered, h.release = m, h.dialed, make(chan struct{}), make(chan struct{})
 	return h.entered
 }
 
@@ -144,10 +145,10 @@ func (h *holder) let() {
 	}
 }
 
-// pass waits if writes are held at m.
-func (h *holder) pass(m moment) {
+// pass waits if writes of the n-th connection are held at m.
+func (h *holder) pass(m moment, n int) {
 	h.mu.Lock()
-	held, release := h.held == m, h.release
+	held, release := h.held == m && n <= h.upTo, h.release
 	if held {
 		select {
 		case <-h.entered:
@@ -168,20 +169,24 @@ func (h *holder) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	return &heldConn{c, h}, nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dialed++
+	return &heldConn{c, h, h.dialed}, nil
 }
 
 // A heldConn is a connection of a holder.
 type heldConn struct {
 	net.Conn
 	holder *holder
+	n      int
 }
 
 // Write implements [net.Conn].
 func (c *heldConn) Write(p []byte) (int, error) {
-	c.holder.pass(beforeBytes)
+	c.holder.pass(beforeBytes, c.n)
 	n, err := c.Conn.Write(p)
-	c.holder.pass(afterBytes)
+	c.holder.pass(afterBytes, c.n)
 	return n, err
 }
 
@@ -195,14 +200,21 @@ type rig struct {
 // newRig starts a server, and warms one connection to it up.
 func newRig(t *testing.T, c rubicontest.Config) *rig {
 	t.Helper()
+	x := coldRig(t, c)
+	check(t, send(t.Context(), x.base, http.MethodGet, x.s.URL+"/warm", ""), 200, nil)
+	return x
+}
+
+// coldRig starts a server, and has no connection to it. Requests wait for a
+// stream of the one that is made first.
+func coldRig(t *testing.T, c rubicontest.Config) *rig {
+	t.Helper()
 	s := c.Start()
 	t.Cleanup(s.Close)
 	x := &rig{new(holder), s, s.Transport()}
 	x.base.DialContext = x.dial
+	x.base.HTTP2 = &http.HTTP2Config{StrictMaxConcurrentRequests: true}
 	t.Cleanup(x.let)
-	if got := send(t.Context(), x.base, http.MethodGet, s.URL+"/warm", ""); got.status != 200 {
-		t.Fatalf("warm-up: %d %v", got.status, got.err)
-	}
 	return x
 }
 
@@ -399,15 +411,14 @@ var scenarios = []scenario{
 		// for their turn to do so.
 		name: "behind one stream slot", claims: rubicon.ProofNoPoll,
 		run: func(t *testing.T, w way, k shape, e end) (trial, bool) {
-			c := byPath(map[string]rubicontest.Fault{"/holder": rubicontest.Act().Stall()})
+			c := byPath(map[string]rubicontest.Fault{"/holder": rubicontest.Act().Stream("some").Cut(4).Stall()})
 			c.MaxStreams = 1
-			x := newRig(t, c)
-			x.base.HTTP2 = &http.HTTP2Config{StrictMaxConcurrentRequests: true}
-			x.base = strict(t, x)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			held := transported.start(x.base, shapes[1].request(ctx, x.s.URL+"/holder"))
-			arrives(t, x.s, "the holder", func(c rubicontest.Counts) bool { return c.Effects == 2 })
+			x := coldRig(t, c)
+			holder, err := x.base.RoundTrip(shapes[1].request(t.Context(), x.s.URL+"/holder"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer holder.Body.Close()
 
 			var finish [3]func()
 			var got [3]<-chan trial
@@ -428,10 +439,7 @@ var scenarios = []scenario{
 					t.Errorf("request %d: %+v, the first %+v", i, all[i].evidence, all[0].evidence)
 				}
 			}
-			cancel()
-			if h := <-held; h.evidence.Verdict != rubicon.VerdictUnknown {
-				t.Errorf("the holder was sent, and is claimed: %+v", h.evidence)
-			}
+			holder.Body.Close()
 			return all[0], x.saw(t, "/queued") > 0
 		},
 	},
@@ -439,27 +447,18 @@ var scenarios = []scenario{
 		// The header block is out, the peer resets the stream, and the request
 		// ends, all before Write has returned and told of the header block.
 		name: "reset before the hook", sees: true,
-		run:  func(t *testing.T, w way, k shape, e end) (trial, bool) { return lateHook(t, w, k, e, http2.ErrCodeRefusedStream) },
+		run: func(t *testing.T, w way, k shape, e end) (trial, bool) {
+			return lateHook(t, w, k, e, http2.ErrCodeRefusedStream)
+		},
 	},
 	{
 		// The same with a code that net/http up to Go 1.26 takes as permission
 		// to repeat: a second try begins, and ends.
 		name: "PROTOCOL_ERROR before the hook", sees: true,
-		run:  func(t *testing.T, w way, k shape, e end) (trial, bool) { return lateHook(t, w, k, e, http2.ErrCodeProtocol) },
+		run: func(t *testing.T, w way, k shape, e end) (trial, bool) {
+			return lateHook(t, w, k, e, http2.ErrCodeProtocol)
+		},
 	},
-}
-
-// strict returns a transport that lets requests wait for a stream, in place of
-// the rig's, with one warm connection.
-func strict(t *testing.T, x *rig) *http.Transport {
-	t.Helper()
-	base := x.s.Transport()
-	base.HTTP2 = &http.HTTP2Config{StrictMaxConcurrentRequests: true}
-	if got := send(t.Context(), base, http.MethodGet, x.s.URL+"/warm", ""); got.status != 200 {
-		t.Fatalf("warm-up: %d %v", got.status, got.err)
-	}
-	x.base.CloseIdleConnections()
-	return base
 }
 
 // blockWriter makes an upload wait inside conn.Write of a part of its body.
@@ -649,14 +648,6 @@ func playBases(t *testing.T) []finding {
 			all = append(all, finding{"fallback without hooks, " + k.name, got, s.Requests() > 0, s.Effects() > 0})
 			if s.Effects() == 0 {
 				t.Error("the scenario is not what it says: the server did not act")
-			}
-			over := &rubicon.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) {
-				return nil, got.err
-			})}
-			ctx, op := begin(t, rubicon.Intent{Budget: rubicon.Budget{Attempts: 1}})
-			_, err := over.RoundTrip(k.request(ctx, s.URL))
-			if op.Outcome() != rubicon.Ambiguous {
-				t.Errorf("a base of another type is believed: %v, %v", op.Outcome(), err)
 			}
 		})
 	}
@@ -1111,29 +1102,26 @@ func TestRulePAlive(t *testing.T) {
 func TestRulePClasses(t *testing.T) {
 	const last, try, harmless = "last poll or unknown", "try", "harmless"
 	for name, want := range map[string]string{
-		"(*%sClientConn).roundTrip":                      try,
-		"(*%sClientConn).roundTrip.func1":                harmless,
-		"(*%sClientConn).roundTrip.func2.1":              harmless,
-		"(*%sclientStream).writeRequest":                 harmless,
-		"(*%sTransport).RoundTripOpt":                    harmless,
-		"(*%sclientStream).encodeAndWriteHeaders":        last,
-		"(*%sclientStream).awaitFlowControl":             last,
-		"(*%sclientStream).writeRequestBody":             last,
-		"(*%sclientStream).somethingNew":                 last,
-		"(*%sClientConn).roundTripper":                   last,
-		"(*%sClientConn).RoundTrip":                      last,
-		"(*%sclientStream).writeRequest.func1":           last,
-		"(*%sclientStream).encodeAndWriteHeaders.func1":  last,
-		"(*%sTransport).roundTrip":                       last,
-		"%sencodeRequestHeaders":                         last,
+		"(*%sClientConn).roundTrip":                     try,
+		"(*%sClientConn).roundTrip.func1":               harmless,
+		"(*%sClientConn).roundTrip.func2.1":             harmless,
+		"(*%sclientStream).writeRequest":                harmless,
+		"(*%sTransport).RoundTripOpt":                   harmless,
+		"(*%sclientStream).encodeAndWriteHeaders":       last,
+		"(*%sclientStream).awaitFlowControl":            last,
+		"(*%sclientStream).writeRequestBody":            last,
+		"(*%sclientStream).somethingNew":                last,
+		"(*%sClientConn).roundTripper":                  last,
+		"(*%sClientConn).RoundTrip":                     last,
+		"(*%sclientStream).writeRequest.func1":          last,
+		"(*%sclientStream).encodeAndWriteHeaders.func1": last,
+		"(*%sTransport).roundTrip":                      last,
+		"%sencodeRequestHeaders":                        last,
 	} {
 		for prefix, bundled := range map[string]string{
 			"net/http.": "http2", "net/http/internal/http2.": "",
 		} {
 			function := prefix + fmt.Sprintf(name, bundled)
-			if bundled != "" { // as the bundle spells unexported names
-				function = strings.Replace(function, "http2clientStream", "http2clientStream", 1)
-			}
 			if got := rubicon.PollClass(function); got != want {
 				t.Errorf("%s is %s, want %s", function, got, want)
 			}
@@ -1195,19 +1183,6 @@ func TestRulePReleases(t *testing.T) {
 	}
 }
 
-// A telling body tells when it is read.
-type tellingBody struct {
-	io.Reader
-	read chan struct{}
-	once sync.Once
-}
-
-// Read implements [io.Reader].
-func (b *tellingBody) Read(p []byte) (int, error) {
-	b.once.Do(func() { close(b.read) })
-	return b.Reader.Read(p)
-}
-
 // TestRulePPool holds that hooks which may still fire serve no other attempt.
 // The header block of one request is told of after its attempt was over, and
 // while another attempt is under way, which must not count it.
@@ -1215,24 +1190,19 @@ func TestRulePPool(t *testing.T) {
 	refused := rubicontest.NewRefused()
 	defer refused.Close()
 	for range 10 { // the race detector makes sync.Pool forget at random
-		x := newRig(t, byPath(nil))
+		x := newRig(t, byPath(map[string]rubicontest.Fault{"/slow": rubicontest.ReadHeader().Stall()}))
 		entered := x.hold(beforeBytes)
-		body := &tellingBody{Reader: strings.NewReader("{}"), read: make(chan struct{})}
-		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.s.URL+"/slow", body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req, finish := ends[0].arrange(shapes[1].request(t.Context(), x.s.URL+"/slow"))
 		got := transported.start(x.base, req)
 		<-entered
-		cancel()
+		finish()
 		checkClaim(t, <-got, rubicon.ProofNone)
 
 		// The other attempt finds nobody listening, but only after the hook
-		// has fired: net/http reads the first one's body after that.
+		// has fired: what follows it is the reset that ends the stall.
 		other := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			x.let()
-			<-body.read
+			arrives(t, x.s, "the reset", func(c rubicontest.Counts) bool { return c.Played == 2 })
 			return (&net.Dialer{}).DialContext(ctx, network, addr)
 		}}
 		checkClaim(t, transported.try(other, shapes[1].request(t.Context(), refused.URL)), rubicon.ProofNoConnection)
@@ -1279,8 +1249,7 @@ func TestRulePPoolUntrusted(t *testing.T) {
 	}
 }
 
-// TestRulePSequence prints the callers of Done for one request through a
-// Transport, and holds that the gate saw the poll of a request that was sent.
+// TestRulePSeesTheSend holds what the gate sees of a request that was sent.
 func TestRulePSeesTheSend(t *testing.T) {
 	x := newRig(t, byPath(map[string]rubicontest.Fault{"/reset": rubicontest.Act().ResetStream(http2.ErrCodeInternal)}))
 	for _, k := range shapes {
@@ -1293,5 +1262,4 @@ func TestRulePSeesTheSend(t *testing.T) {
 			t.Errorf("%s: seen %+v, want %+v", k.name, got.seen, want)
 		}
 	}
-	_ = maps.Keys[map[int]int]
 }
