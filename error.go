@@ -267,14 +267,21 @@ func (r *request) lost(req *http.Request, rec *Record, d Decision, also ...error
 	if errors.Is(cause, ErrStalled) {
 		also = append(also, ErrStalled)
 	}
-	return newError(req.Method, host(req), r.operationID(), rec, d, also...).because(cause, req)
+	e := newError(req.Method, host(req), r.operationID(), rec, d, also...).because(cause, req)
+	e.End = r.lastEnd()
+	return e
 }
 
 // truth returns the error that says what became of r, whatever its calls
 // returned.
 func (r *request) truth(rec *Record) *Error {
-	e := newError(r.id.method, r.id.host, r.op.ID(), rec, Decide(*rec, time.Now()))
-	e.cause, e.open, e.End = r.lastCause(), false, r.lastEnd()
+	var also []error
+	cause := r.lastCause()
+	if errors.Is(cause, ErrStalled) {
+		also = append(also, ErrStalled)
+	}
+	e := newError(r.id.method, r.id.host, r.op.ID(), rec, Decide(*rec, time.Now()), also...)
+	e.cause, e.open, e.End = cause, false, r.lastEnd()
 	return e
 }
 

@@ -414,7 +414,7 @@ func TestTrap10TransportInDisguise(t *testing.T) {
 func TestTrap11ConnectionLies(t *testing.T) {
 	for _, k := range shapes {
 		t.Run(k.name, func(t *testing.T) {
-			x := newSite(t, rubicontest.Config{})
+			x := newSite(t, script(rubicontest.Act(), rubicontest.Act().Stall(), rubicontest.Act()))
 			x.warm(t, 1)
 			effects := 2 // the warm-up and the request
 			if k.opaque {

@@ -161,7 +161,7 @@ func (b *body) finish(how ending, err error) error {
 	b.over = true
 	end := b.end()
 	a, condition := conclude(how, end, b.answer, b.opaque)
-	b.answer.tell(a, end)
+	b.answer.tell(how, err, a, end)
 	b.err = b.answer.error(how, err, condition, a, end)
 	if b.answer.cancel != nil {
 		b.answer.cancel(context.Canceled)
@@ -171,9 +171,12 @@ func (b *body) finish(how ending, err error) error {
 }
 
 // tell tells the record how the answer ended.
-func (ans answered) tell(a Attempt, end contract.End) {
+func (ans answered) tell(how ending, err error, a Attempt, end contract.End) {
 	if ans.r == nil {
 		return
+	}
+	if how == cut || how == corrupt {
+		ans.r.setCause(err)
 	}
 	_ = ans.r.observe(ans.ctx, ans.ticket, Fact{Attempt: a, ServerID: end.Operation})
 	ans.r.streamed(end)

@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,24 +26,76 @@ func FuzzWatch(f *testing.F) {
 	}
 	s := known(f)
 	f.Fuzz(func(t *testing.T, kind uint8, body []byte, size uint16) {
-		if len(body) > 1<<14 {
-			return
-		}
-		contentType := contentTypes[int(kind)%len(contentTypes)]
-		want := end(s, contentType, body)
-		for _, n := range []int{1, 1 + int(size)%1500} {
-			pieces := slices.Collect(slices.Chunk(body, n))
-			if got := end(s, contentType, pieces...); got != want {
-				t.Fatalf("%q as %s in pieces of %d:\n got %+v\nwant %+v", body, contentType, n, got, want)
-			}
-			if got := asked(s, contentType, pieces); got != want {
-				t.Fatalf("%q as %s in pieces of %d, asked after each:\n got %+v\nwant %+v", body, contentType, n, got, want)
-			}
-		}
-		if text := nonsense(want, len(body)); text != "" {
-			t.Fatalf("%q as %s: %s: %+v", body, contentType, text, want)
+		if len(body) < 2048 {
+			checkWatch(t, s, contentTypes[int(kind)%len(contentTypes)], body, 1+int(size)%1500)
 		}
 	})
+}
+
+// checkWatch judges a body whole, byte by byte and in pieces of the given size.
+func checkWatch(t *testing.T, s *contract.Set, contentType string, body []byte, size int) {
+	t.Helper()
+	want := end(s, contentType, body)
+	for _, n := range []int{1, size} {
+		pieces := slices.Collect(slices.Chunk(body, n))
+		if got := end(s, contentType, pieces...); got != want {
+			t.Fatalf("%q as %s in pieces of %d:\n got %+v\nwant %+v", body, contentType, n, got, want)
+		}
+		if got := asked(s, contentType, pieces); got != want {
+			t.Fatalf("%q as %s in pieces of %d, asked after each:\n got %+v\nwant %+v", body, contentType, n, got, want)
+		}
+	}
+	if text := nonsense(want, len(body)); text != "" {
+		t.Fatalf("%q as %s: %s: %+v", body, contentType, text, want)
+	}
+}
+
+// TestWatchAnyhow judges streams that were damaged at random: lines lost,
+// doubled and moved, bytes changed, streams patched together.
+func TestWatchAnyhow(t *testing.T) {
+	s, all := known(t), seeds()
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 600 {
+		body := all[r.IntN(len(all))]
+		contentType := contentTypes[0]
+		switch {
+		case strings.HasPrefix(body, "\x00"):
+			contentType = contentTypes[4]
+		case strings.HasPrefix(body, "[") || strings.HasPrefix(body, "{"):
+			contentType = contentTypes[1+r.IntN(2)]
+		}
+		for range r.IntN(6) {
+			body = damage(r, body, all)
+		}
+		checkWatch(t, s, contentType, []byte(body[:min(len(body), 1500)]), 1+r.IntN(700))
+	}
+}
+
+// damage changes something in a body.
+func damage(r *rand.Rand, body string, others []string) string {
+	if len(body) == 0 {
+		return others[r.IntN(len(others))]
+	}
+	lines := strings.SplitAfter(body, "\n")
+	i, j := r.IntN(len(lines)), r.IntN(len(lines))
+	at := r.IntN(len(body))
+	switch r.IntN(7) {
+	case 0:
+		lines[i] = ""
+	case 1:
+		lines[i] += lines[j]
+	case 2:
+		lines[i], lines[j] = lines[j], lines[i]
+	case 3:
+		return body[:at] + string("\"\\\n\r{}[]:,x0 \x00"[r.IntN(14)]) + body[at+1:]
+	case 4:
+		return body[:at] + others[r.IntN(len(others))]
+	case 5:
+		return strings.ReplaceAll(body, "\n", []string{"\r\n", "\r"}[r.IntN(2)])
+	case 6:
+		return body[:at]
+	}
+	return strings.Join(lines, "")
 }
 
 // seeds returns the beginnings of small recordings, and what tests are made of.
