@@ -156,6 +156,20 @@ type row struct {
 	want      map[string]want
 }
 
+// kinds returns the kinds of request that the row is played with.
+func (r row) kinds() []shape {
+	_, alike := r.want[""]
+	switch {
+	case r.slow:
+		return few[1:2]
+	case r.bodies:
+		return shapes[1:4]
+	case alike && len(r.want) == 1:
+		return few
+	}
+	return shapes
+}
+
 // of returns what is expected of kind k.
 func (r row) of(k shape) want {
 	group := "bodyless"
@@ -462,10 +476,7 @@ func (x *site) dies(n int) {
 func TestEvidenceMatrix(t *testing.T) {
 	for _, r := range matrix {
 		for _, p := range r.protocols {
-			for i, k := range shapes {
-				if r.slow && i != 1 || r.bodies && !k.body {
-					continue
-				}
+			for _, k := range r.kinds() {
 				t.Run(strings.Join([]string{r.name, p.String(), k.name}, "/"), func(t *testing.T) {
 					r.play(t, p, k)
 				})
@@ -599,12 +610,12 @@ func TestEvidenceO1Timeouts(t *testing.T) {
 		}
 		defer u.Close()
 		base := &http.Transport{DialContext: (&net.Dialer{Timeout: 2 * time.Second}).DialContext}
-		unsent(t, attempt(t, base, u.URL, 100*time.Millisecond))
+		unsent(t, attempt(t, base, u.URL, 50*time.Millisecond))
 	})
 	t.Run("no handshake of TLS", func(t *testing.T) {
 		s := rubicontest.Config{Protocol: rubicontest.H1TLS, Accept: []rubicontest.Accept{rubicontest.SilentConn}}.Start()
 		defer s.Close()
-		unsent(t, attempt(t, s.Transport(), s.URL, 100*time.Millisecond))
+		unsent(t, attempt(t, s.Transport(), s.URL, 50*time.Millisecond))
 		if s.Requests() != 0 {
 			t.Errorf("%d requests", s.Requests())
 		}
@@ -612,7 +623,7 @@ func TestEvidenceO1Timeouts(t *testing.T) {
 	t.Run("no answer", func(t *testing.T) {
 		s := rubicontest.NewServer(rubicontest.H1, rubicontest.Act().Stall())
 		defer s.Close()
-		all := attempt(t, s.Transport(), s.URL, 500*time.Millisecond)
+		all := attempt(t, s.Transport(), s.URL, 400*time.Millisecond)
 		if len(all) != 1 || !all[0].Ambiguous() {
 			t.Errorf("%+v, want one attempt that may have acted", all)
 		}
@@ -710,13 +721,13 @@ func TestEvidenceO2ClosedAfterTheRead(t *testing.T) {
 // O27: golang/go#62450. Each connection takes one stream and refuses the
 // others, so that most of the requests have to be sent again.
 func TestEvidenceO27HiddenReader(t *testing.T) {
-	play := func(t *testing.T, k shape) (all []told) {
+	play := func(t *testing.T, k shape, n int) (all []told) {
 		s := rubicontest.Config{Protocol: rubicontest.H2, StreamsPerConn: 1}.Start()
 		t.Cleanup(s.Close)
 		tr := &rubicon.Transport{Base: s.Transport(), Backoff: quick, Budget: rubicon.Budget{Attempts: 60, Sends: 60}}
 		var mu sync.Mutex
 		var wg sync.WaitGroup
-		for range 30 {
+		for range n {
 			wg.Go(func() {
 				req := k.request(t.Context(), s.URL)
 				req.Close = true
@@ -733,12 +744,12 @@ func TestEvidenceO27HiddenReader(t *testing.T) {
 		return all
 	}
 	t.Run("with GetBody", func(t *testing.T) {
-		for _, got := range play(t, shapes[1]) {
+		for _, got := range play(t, shapes[1], 30) {
 			check(t, got, 200, nil)
 		}
 	})
 	t.Run("hidden", func(t *testing.T) {
-		for _, got := range play(t, shapes[2]) {
+		for _, got := range play(t, shapes[2], 15) {
 			if got.err == nil {
 				continue
 			}

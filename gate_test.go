@@ -84,6 +84,9 @@ var shapes = []shape{
 	{name: "DELETE bodyless keyed", method: http.MethodDelete, keyed: true},
 }
 
+// few are three of them, for what does not depend on the kind.
+var few = []shape{shapes[0], shapes[1], shapes[4]}
+
 // safe reports whether the request has a safe method.
 func (k shape) safe() bool { return k.method == http.MethodGet }
 
@@ -517,8 +520,8 @@ func TestRuleP(t *testing.T) {
 		for i, k := range shapes {
 			for j, e := range ends {
 				for _, w := range []way{watched(nil), transported} {
-					if testing.Short() && (i+j)%len(ends) != 0 {
-						continue
+					if j != i%len(ends) && k.name != "POST" && k.name != "POST bodyless" {
+						continue // two kinds meet every end, the others one each
 					}
 					t.Run(strings.Join([]string{sc.name, k.name, e.name, w.name}, "/"), func(t *testing.T) {
 						got, saw := sc.run(t, w, k, e)
@@ -781,7 +784,7 @@ func goRelease() int {
 // TestRulePClientTimeout ends requests by http.Client.Timeout, which sets a
 // deadline and Request.Cancel for a transport that it does not know.
 func TestRulePClientTimeout(t *testing.T) {
-	for _, k := range shapes {
+	for _, k := range few {
 		for _, sc := range []string{"behind a blocked writer", "in its own slow write"} {
 			t.Run(sc+"/"+k.name, func(t *testing.T) {
 				x := newRig(t, byPath(nil))

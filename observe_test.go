@@ -101,7 +101,7 @@ func TestTrap02CauseIsSiblings(t *testing.T) {
 	causes["dial"] = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	for name, cause := range causes {
 		for _, p := range allThree {
-			for _, k := range []shape{shapes[0], shapes[1], shapes[4]} {
+			for _, k := range few {
 				t.Run(strings.Join([]string{name, p.String(), k.name}, "/"), func(t *testing.T) {
 					x := newSite(t, rubicontest.Config{Protocol: p, Script: []rubicontest.Fault{rubicontest.Act().Stall()}})
 					a, got := one(t, x.base, k, x.url, func(req *http.Request) *http.Request {
@@ -1033,6 +1033,7 @@ func TestEvidenceUntrusted(t *testing.T) {
 			"pointer":  &recording{base: new(http.Transport)},
 			"oauth2": &oauth2.Transport{Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "t"}),
 				Base: new(http.Transport)},
+			//lint:ignore SA1019 callers still have it
 			"x/net": &http2.Transport{AllowHTTP: true, DialTLSContext: func(context.Context, string, string, *tls.Config) (net.Conn, error) {
 				return nil, errors.New("no dial")
 			}},
@@ -1053,6 +1054,7 @@ func TestEvidenceConfigureTransport(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			x := coldRig(t, byPath(nil))
 			x.base.Protocols = nil
+			//lint:ignore SA1019 callers still call it
 			if err := http2.ConfigureTransport(x.base); err != nil {
 				t.Fatal(err)
 			}

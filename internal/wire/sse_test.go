@@ -31,17 +31,17 @@ func slowSSE(body string) told {
 }
 
 type slowBlocks struct {
-	out              told
-	event, last, id  string
-	newID            *string
-	data             []string
-	strays           string
-	hasID, begun     bool
-	name             bool
-	retry            int64
-	use              Use
-	got              string // data that a sink was told
-	partial, gotData bool
+	out             told
+	event, last, id string
+	newID           *string
+	data            []string
+	strays          string
+	hasID, begun    bool
+	name            bool
+	retry           int64
+	use             Use
+	got             string // data that a sink was told
+	partial         bool
 }
 
 func (p *slowBlocks) line(line string) {

@@ -21,7 +21,6 @@ type framer interface {
 // body, in one piece or in several, it does not tell apart.
 type recorder struct {
 	log    []string
-	use    Use
 	name   string
 	kind   Kind
 	data   []byte
