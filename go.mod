@@ -3,11 +3,16 @@ module github.com/rubicon-go/rubicon
 go 1.26.0
 
 require (
-	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
+	github.com/cenkalti/backoff/v4 v4.3.0
+	github.com/hashicorp/go-retryablehttp v0.7.8
+	golang.org/x/net v0.62.0
+	golang.org/x/oauth2 v0.38.0
+)
+
+// tests
+require go.uber.org/goleak v1.3.0
+
+require (
 	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
-	github.com/hashicorp/go-retryablehttp v0.7.8 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
-	golang.org/x/net v0.62.0 // indirect
-	golang.org/x/oauth2 v0.38.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )
