@@ -35,6 +35,9 @@ const (
 	claudeError = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n"
 	claudePing  = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 
+	mcpProgress = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":1,\"progress\":1}}\n\n"
+	mcpResult   = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n"
+
 	geminiText = `data: {"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"index":0}],"responseId":"r1"}` + "\r\n\r\n"
 	geminiStop = `data: {"candidates":[{"finishReason":"STOP","index":0}],"responseId":"r1"}` + "\r\n\r\n"
 )
@@ -89,6 +92,11 @@ func TestStreamEnds(t *testing.T) {
 		{"O11 C", ndjson("{\"model\":\"m\",\"response\":\"Hi\",\"done\":false}\n"), rubicon.ErrInterrupted, rubicon.Interrupted},
 		{"O11 D", ndjson("{\"model\":\"m\",\"response\":\""+strings.Repeat("x", 1<<20)+"\",\"done\":false}\n", "{\"model\":\"m\",\"response\":\"\",\"done\":true}\n"), nil, rubicon.Succeeded},
 		{"O11 E", ndjson("{\"model\":\"m\",\"response\":\"Hi\",\"done\":false}\n", "{\"error\":\"out of memory\"}\n"), rubicon.ErrStreamFailed, rubicon.Failed},
+		// O10 A: an MCP leg that dies without an answer, and without an id to
+		// read on from. With an id its end is legal: the client reads on.
+		{"O10 A", sse(mcpProgress), rubicon.ErrInterrupted, rubicon.Interrupted},
+		{"O10 with an event id", sse("id: e1\n" + mcpProgress), nil, rubicon.Incomplete},
+		{"MCP, answered", sse(mcpProgress, mcpResult), nil, rubicon.Succeeded},
 		{"events that nobody knows", sse("data: tick\n\n", "data: tock\n\n"), nil, rubicon.Succeeded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
