@@ -37,6 +37,7 @@ func (c *call) attempt(ticket Ticket) Attempt {
 	ctx.stop = c.stopper(cancel)
 	seen := watch(ctx, c.t.trusted())
 	out := c.outgoing(ctx)
+	c.guard.watch(&seen.gotConn)
 
 	c.t.Trace.attemptStart(c, ticket)
 	head := startHead(c.t.Stall.Head, cancel)

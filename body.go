@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // errCutOff is what a reader of a request body sees that was closed.
@@ -22,14 +23,16 @@ var errCutOff = errors.New("rubicon: read of a request body after its attempt wa
 // the Close.
 //
 // A body that is closed before its first Read, while Base is at work, is not
-// closed yet: net/http may send it over another connection all the same.
+// closed yet: net/http may take it up again over another connection.
 type sendBody struct {
 	mu      sync.Mutex
 	rc      io.ReadCloser
-	touched bool // a Read has begun
+	conns   *atomic.Int32 // connections that Base obtained so far; nil: unknown
+	touched bool          // a Read has begun
 	reading bool
-	put     bool // Base has returned
-	due     bool // a Close was put off
+	put     bool  // Base has returned
+	due     bool  // a Close was put off
+	dueAt   int32 // conns when it was
 	closed  bool
 	failed  failure       // a Read failed
 	err     error         // of the first Close
@@ -44,8 +47,12 @@ func newSendBody(rc io.ReadCloser) *sendBody {
 // Read implements [io.Reader].
 func (b *sendBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
-	if b.closed {
+	if b.closed || b.due && !b.takenUp() {
+		due := !b.closed
 		b.mu.Unlock()
+		if due {
+			b.shut()
+		}
 		return 0, errCutOff
 	}
 	b.touched, b.reading, b.due = true, true, false
@@ -65,6 +72,17 @@ func (b *sendBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// takenUp reports whether another connection was obtained since the Close was
+// put off. Without one the Read is that of a writer which comes late.
+func (b *sendBody) takenUp() bool { return b.conns != nil && b.conns.Load() != b.dueAt }
+
+// watch counts the connections that Base obtains.
+func (b *sendBody) watch(conns *atomic.Int32) {
+	if b != nil {
+		b.conns = conns
+	}
+}
+
 // returned says that Base has returned: nobody takes the body up again.
 func (b *sendBody) returned() {
 	if b == nil {
@@ -75,7 +93,7 @@ func (b *sendBody) returned() {
 	due := b.due
 	b.mu.Unlock()
 	if due {
-		b.Close()
+		b.shut()
 	}
 }
 
@@ -93,16 +111,26 @@ func (b *sendBody) failure() failure {
 // Close implements [io.Closer]. It closes the body below once.
 func (b *sendBody) Close() error {
 	b.mu.Lock()
-	switch {
-	case b.closed:
-		defer b.mu.Unlock()
-		return b.err
-	case !b.touched && !b.put:
+	if !b.closed && !b.touched && !b.put {
 		defer b.mu.Unlock()
 		b.due = true
+		if b.conns != nil {
+			b.dueAt = b.conns.Load()
+		}
 		return nil
 	}
-	b.closed = true
+	b.mu.Unlock()
+	return b.shut()
+}
+
+// shut closes the body below, once.
+func (b *sendBody) shut() error {
+	b.mu.Lock()
+	if b.closed {
+		defer b.mu.Unlock()
+		return b.err
+	}
+	b.closed, b.due = true, false
 	reading := b.reading
 	b.mu.Unlock()
 
