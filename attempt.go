@@ -35,6 +35,7 @@ func (c *call) attempt(ticket Ticket) Attempt {
 		ctx.Context, cancel = context.WithCancelCause(ctx.Context)
 	}
 	ctx.stop = c.stopper(cancel)
+	c.blind = ctx.base == nil
 	seen := watch(ctx, c.t.trusted())
 	out := c.outgoing(ctx)
 	c.guard.watch(&seen.gotConn)
@@ -257,10 +258,10 @@ func (c *call) judge(a *Attempt) {
 	a.NotBefore = later(a.NotBefore, asked(res.Header, body, time.Now()))
 }
 
-// speaksForAll takes back that a was not applied where net/http has sent it
-// several times: an answer speaks for the last of them.
+// speaksForAll takes back that a was not applied where net/http has, or may
+// have, sent it several times: an answer speaks for the last of them.
 func (c *call) speaksForAll(a *Attempt) {
-	if a.Verdict == VerdictNotApplied && a.Resends > 0 && c.terms.Safe {
+	if a.Verdict == VerdictNotApplied && (a.Resends > 0 || c.blind) && c.terms.Safe {
 		a.Verdict, a.Proof = VerdictUnknown, ProofNone
 	}
 }

@@ -142,7 +142,7 @@ func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request) (*h
 	c.joinAlone()
 	c.r.rec.Terms = c.terms
 	c.r.rec.Fold(Fact{N: 1, Attempt: Attempt{Call: 1, Begun: start}})
-	c.tries = 1
+	c.tries, c.blind = 1, true
 	if err == nil {
 		c.bind(res, Ticket{N: 1}, Attempt{Ended: true}, nil)
 	}
@@ -292,6 +292,7 @@ type call struct {
 	body  io.ReadCloser // the next attempt's, as long as Base was not given it
 	guard *sendBody     // of the last attempt; nil if it needs none
 	tries int           // attempts of this call
+	blind bool          // the attempt under way is not observed
 	kept  bool          // the body of the answer refers to r
 
 	res *http.Response // the answer in hand

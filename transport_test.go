@@ -141,6 +141,22 @@ func bodyFor(method string) string {
 	return `{"amount":100}`
 }
 
+// TestAnswerSpeaksForTheLastResend: net/http sends a GET again by itself on a
+// connection that died after the server had acted. That the second was refused
+// proves nothing about the first, also where nobody counted them.
+func TestAnswerSpeaksForTheLastResend(t *testing.T) {
+	s, tr := start(t, rubicontest.H1,
+		rubicontest.Act().Answer(200, "warm"), rubicontest.Act().Close(),
+		rubicontest.Read().CloseListener().Answer(429, "").Header("Connection", "close"))
+	check(t, send(t.Context(), tr, http.MethodGet, s.URL, ""), 200, nil)
+	got := send(t.Context(), tr, http.MethodGet, s.URL, "")
+	e, ok := errors.AsType[*rubicon.Error](got.err)
+	if !ok || e.Outcome != rubicon.Ambiguous {
+		t.Errorf("told %d %v", got.status, got.err)
+	}
+	wantCounts(t, s, 3, 2)
+}
+
 // TestAnswerIsWhole holds that the caller reads every byte of an answer that
 // was read for its hints, when the tries are spent.
 func TestAnswerIsWhole(t *testing.T) {
