@@ -46,7 +46,7 @@ func (c *call) attempt(ticket Ticket) Attempt {
 	if head.stop() && c.req.Context().Err() == nil {
 		res, err = nil, head.error(res, err)
 	}
-	c.guard.returned()
+	c.guard.returned(res)
 	if err != nil && seen.stopped.Load() && c.req.Context().Err() == nil {
 		err = errResend
 	}

@@ -33,6 +33,7 @@ type sendBody struct {
 	put     bool  // Base has returned
 	due     bool  // a Close was put off
 	dueAt   int32 // conns when it was
+	taken   bool  // and the body was taken up again
 	closed  bool
 	failed  failure       // a Read failed
 	err     error         // of the first Close
@@ -55,11 +56,21 @@ func (b *sendBody) Read(p []byte) (int, error) {
 		}
 		return 0, errCutOff
 	}
+	b.taken = b.taken || b.due
 	b.touched, b.reading, b.due = true, true, false
 	b.mu.Unlock()
 
 	n, err := b.rc.Read(p)
 
+	if b.read(err) {
+		b.shut() // net/http closes a body once only, and has done so
+	}
+	return n, err
+}
+
+// read takes note of the end of a Read, and reports whether the body has to be
+// closed by us.
+func (b *sendBody) read(err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reading = false
@@ -69,7 +80,7 @@ func (b *sendBody) Read(p []byte) (int, error) {
 	if b.closed {
 		close(b.idle)
 	}
-	return n, err
+	return err != nil && b.taken
 }
 
 // takenUp reports whether another connection was obtained since the Close was
@@ -83,16 +94,18 @@ func (b *sendBody) watch(conns *atomic.Int32) {
 	}
 }
 
-// returned says that Base has returned: nobody takes the body up again.
-func (b *sendBody) returned() {
+// returned says that Base has returned with res, or with nil for an error:
+// nobody takes the body up again. After an error, or an answer that ends the
+// upload, nobody reads it either.
+func (b *sendBody) returned(res *http.Response) {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	b.put = true
-	due := b.due
+	shut := b.due || b.taken && (res == nil || res.StatusCode > 299)
 	b.mu.Unlock()
-	if due {
+	if shut {
 		b.shut()
 	}
 }

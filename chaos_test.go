@@ -245,10 +245,10 @@ func (sh *chaosShape) trace(jit float64) *httptrace.ClientTrace {
 	}
 }
 
-// request returns the request.
-func (sh *chaosShape) request(ctx context.Context, url string) *http.Request {
-	body := sh.open()
-	req, err := http.NewRequestWithContext(ctx, sh.method, url, body)
+// request returns the request of sh.
+func (x *chaosRun) request(ctx context.Context, sh chaosShape) *http.Request {
+	body := x.body(&sh)
+	req, err := http.NewRequestWithContext(ctx, sh.method, x.url(), body)
 	if err != nil {
 		panic(err) // the arguments are ours
 	}
@@ -259,7 +259,12 @@ func (sh *chaosShape) request(ctx context.Context, url string) *http.Request {
 		req.ContentLength = int64(sh.size)
 	case bodyCopied:
 		req.ContentLength = int64(sh.size)
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(sh.open()), nil }
+		last := body.(*watchedBody)
+		req.GetBody = func() (io.ReadCloser, error) {
+			last.over.Store(true)
+			last = x.watched(&sh)
+			return last, nil
+		}
 	}
 	req.Header.Set(chaosHeader, fmt.Sprint(sh.id))
 	for n, i := sh.filler, 0; n > 0; n, i = n-2000, i+1 {
@@ -277,18 +282,50 @@ func (sh *chaosShape) request(ctx context.Context, url string) *http.Request {
 	return req
 }
 
-// open returns a body from its beginning.
-func (sh *chaosShape) open() io.Reader {
-	data := bytes.NewReader(make([]byte, sh.size))
+// body returns the body of a request, or nil.
+func (x *chaosRun) body(sh *chaosShape) io.Reader {
 	switch sh.body {
 	case bodyNone:
 		return nil
 	case bodySnapshot, bodyNoCopy:
-		return data
-	case bodyBroken:
-		return io.MultiReader(io.LimitReader(data, int64(sh.size/2)), failingReader{})
+		return bytes.NewReader(make([]byte, sh.size))
 	}
-	return struct{ io.Reader }{data}
+	return x.watched(sh)
+}
+
+// watched returns a body of a type that net/http does not know.
+func (x *chaosRun) watched(sh *chaosShape) *watchedBody {
+	x.opened.Add(1)
+	b := &watchedBody{run: x, rest: bytes.NewReader(make([]byte, sh.size))}
+	if sh.body == bodyBroken {
+		b.rest = io.MultiReader(io.LimitReader(b.rest, int64(sh.size/2)), failingReader{})
+	}
+	return b
+}
+
+// A watchedBody is a request body that must be closed, and not be read once
+// another has taken its place.
+type watchedBody struct {
+	run    *chaosRun
+	rest   io.Reader
+	closed atomic.Bool
+	over   atomic.Bool
+}
+
+// Read implements [io.Reader].
+func (b *watchedBody) Read(p []byte) (int, error) {
+	if b.over.Load() {
+		b.run.late.Add(1)
+	}
+	return b.rest.Read(p)
+}
+
+// Close implements [io.Closer].
+func (b *watchedBody) Close() error {
+	if !b.closed.Swap(true) {
+		b.run.closed.Add(1)
+	}
+	return nil
 }
 
 // A failingReader fails.
@@ -393,6 +430,9 @@ type chaosRun struct {
 	truth  *chaosTruth
 	cert   *chaosCert
 	ends   []chaosResult // by the number of the request
+
+	opened, closed atomic.Int64 // watched bodies
+	late           atomic.Int64 // reads of a body that another had replaced
 }
 
 // A chaosResult is what the client was told of a request.
@@ -518,7 +558,7 @@ func (x *chaosRun) send(over [3]*rubicon.Transport, sh chaosShape) {
 		ctx, op = rubicon.Begin(ctx, rubicon.Intent{})
 		defer op.End()
 	}
-	res, err := over[sh.share].RoundTrip(sh.request(ctx, x.url()))
+	res, err := over[sh.share].RoundTrip(x.request(ctx, sh))
 	if err == nil {
 		io.Copy(io.Discard, res.Body)
 		res.Body.Close()
@@ -680,6 +720,9 @@ func playChaos(t *testing.T, mode *chaosMode) {
 		fmt.Printf("chaos %s: %v\n", mode.name, c)
 	}
 	t.Logf("proven by %v", c.by)
+	if opened, closed, late := x.opened.Load(), x.closed.Load(), x.late.Load(); opened != closed || late > 0 {
+		t.Errorf("chaos %s: of %d request bodies %d were closed; %d reads came too late", mode.name, opened, closed, late)
+	}
 	if c.share() < mode.floor && (rubicon.GateKnown || !mode.http2) {
 		t.Errorf("chaos %s: %v: the floor is %.0f%%", mode.name, c, mode.floor)
 	}
@@ -840,7 +883,7 @@ func (x *chaosRun) watch(base *http.Transport, sh chaosShape) chaosSight {
 		GetConn: func(string) { s.tries = 0 },
 		GotConn: func(httptrace.GotConnInfo) { s.tries++ },
 	})
-	res, seen, err := rubicon.Watch(base, base, sh.request(ctx, x.url()))
+	res, seen, err := rubicon.Watch(base, base, x.request(ctx, sh))
 	if err == nil {
 		io.Copy(io.Discard, res.Body)
 		res.Body.Close()

@@ -1,6 +1,7 @@
 package rubicon
 
 import (
+	"context"
 	"net/http"
 )
 
@@ -40,6 +41,16 @@ func Watch(rt http.RoundTripper, t *http.Transport, req *http.Request) (*http.Re
 		Trusted: o.trusted, HTTP2: o.http2, Early: o.early, Alive: o.alive, Cut: o.cut, Invalid: o.invalid,
 		GetConn: o.getConn, GotConn: o.gotConn, Wrote: o.wrote, Polls: o.polls, Refusal: o.refusal,
 	}, err
+}
+
+// Returns reports whether hooks go back to the pool that were told of so many
+// connections and header blocks.
+func Returns(gotConn, wrote int) bool {
+	h := watch(&attemptContext{Context: context.Background()}, &trust{pools: true})
+	h.gotConn.Store(int32(gotConn))
+	h.wrote.Store(int32(wrote))
+	h.release()
+	return h.ctx.Load() == nil
 }
 
 // PollClass names the class of a function that calls Done.

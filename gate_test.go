@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"os"
 	"runtime"
 	"slices"
@@ -550,7 +551,7 @@ func checkClaim(t *testing.T, got trial, want rubicon.Proof) {
 	if want != rubicon.ProofNone {
 		e = rubicon.Evidence{Verdict: rubicon.VerdictNotApplied, Proof: want}
 	}
-	if want != rubicon.ProofNone && !rubicon.GateKnown {
+	if want == rubicon.ProofNoPoll && !rubicon.GateKnown {
 		e = rubicon.Evidence{Reach: rubicon.ReachSent}
 	}
 	if got.evidence != e {
@@ -1205,66 +1206,143 @@ func TestRulePReleases(t *testing.T) {
 
 // TestRulePPool holds that hooks which may still fire serve no other attempt.
 // The header block of one request is told of after its attempt was over, and
-// while another attempt is under way, which must not count it.
+// while another attempt is under way, which must not count it. The peer holds
+// the write up by not reading: over a dialer of the test's own, no hooks would
+// serve twice at all.
 func TestRulePPool(t *testing.T) {
 	refused := rubicontest.NewRefused()
 	defer refused.Close()
-	for range 10 { // the race detector makes sync.Pool forget at random
-		x := newRig(t, byPath(map[string]rubicontest.Fault{"/slow": rubicontest.ReadHeader().Stall()}))
-		entered := x.hold(beforeBytes)
-		req, finish := ends[0].arrange(shapes[1].request(t.Context(), x.s.URL+"/slow"))
-		got := transported.start(x.base, req)
-		<-entered
+	for range 2 { // the race detector makes sync.Pool forget at random
+		s := rubicontest.NewServer(rubicontest.H2)
+		defer s.Close()
+		base := s.Transport()
+		check(t, send(t.Context(), base, http.MethodGet, s.URL, ""), 200, nil)
+		s.Freeze()
+		req, finish := ends[0].arrange(shapes[1].request(t.Context(), s.URL))
+		req.Header.Set("X-Long", strings.Repeat("x", 8<<20)) // more than the system takes
+		got := transported.start(base, req)
+		eventually(t, "a writer that waits for the peer", func() bool {
+			return goroutinesIn(writing) == 1 && goroutinesIn("pollDesc).waitWrite(") == 1
+		})
 		finish()
 		checkClaim(t, <-got, rubicon.ProofNone)
 
-		// The other attempt finds nobody listening, but only after the hook
-		// has fired: what follows it is the reset that ends the stall.
-		other := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			x.let()
-			arrives(t, x.s, "the reset", func(c rubicontest.Counts) bool { return c.Played == 2 })
-			return (&net.Dialer{}).DialContext(ctx, network, addr)
-		}}
-		checkClaim(t, transported.try(other, shapes[1].request(t.Context(), refused.URL)), rubicon.ProofNoConnection)
-		if n := x.saw(t, "/slow"); n != 1 {
-			t.Errorf("the server saw the slow request %d times", n)
+		meanwhile(t, refused.Addr, func() {
+			s.Thaw()
+			eventually(t, "the end of the write", func() bool { return goroutinesIn(writing) == 0 })
+		})
+	}
+}
+
+// TestRulePPoolReturns holds which hooks go back to the pool.
+func TestRulePPoolReturns(t *testing.T) {
+	for _, test := range []struct {
+		got, wrote int
+		back       bool
+	}{
+		{1, 1, true}, {2, 2, true},
+		{1, 0, false}, {2, 1, false}, {3, 1, false}, // a hook may still come
+		{0, 0, false}, {0, 1, false}, {1, 2, false}, // something else has called them
+	} {
+		if back := rubicon.Returns(test.got, test.wrote); back != test.back {
+			t.Errorf("%d connections and %d header blocks: %v", test.got, test.wrote, back)
 		}
 	}
 }
 
+// meanwhile makes an attempt that finds nobody listening. It does what is given
+// while the attempt is under way, and fails if that was counted as its own.
+func meanwhile(t *testing.T, addr string, do func()) {
+	t.Helper()
+	base := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) {
+		do()
+		return nil, nil
+	}}
+	checkClaim(t, transported.try(base, shapes[1].request(t.Context(), "http://"+addr)), rubicon.ProofNoConnection)
+}
+
 // TestRulePPoolUntrusted holds the same for a base that goes on after it has
-// returned, as one that hedges does: its hooks come when they want.
+// returned, as one that hedges does: its hooks come when they want, whether it
+// had a whole exchange before or nothing.
 func TestRulePPoolUntrusted(t *testing.T) {
+	refused := rubicontest.NewRefused()
+	defer refused.Close()
 	for _, p := range []rubicontest.Protocol{rubicontest.H1, rubicontest.H2} {
-		t.Run(p.String(), func(t *testing.T) {
-			s := rubicontest.NewServer(p)
-			defer s.Close()
-			base := s.Transport()
-			refused := rubicontest.NewRefused()
-			defer refused.Close()
-			for range 10 {
-				begin, done := make(chan struct{}), make(chan struct{})
-				tr := &rubicon.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) {
-					go func() {
-						defer close(done)
-						<-begin
-						res, err := base.RoundTrip(shapes[0].request(context.WithoutCancel(req.Context()), s.URL))
-						if err == nil {
-							res.Body.Close()
+		for _, exchanges := range []int{0, 1} {
+			t.Run(fmt.Sprintf("%v after %d", p, exchanges), func(t *testing.T) {
+				s := rubicontest.NewServer(p)
+				defer s.Close()
+				base := s.Transport()
+				exchange := func(ctx context.Context) {
+					if got := send(context.WithoutCancel(ctx), base, http.MethodGet, s.URL, ""); got.err != nil {
+						t.Error(got.err)
+					}
+				}
+				for range 5 {
+					goOn, done := make(chan struct{}), make(chan struct{})
+					tr := &rubicon.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+						for range exchanges {
+							exchange(req.Context())
 						}
-					}()
-					return nil, errors.New("too slow")
-				})}
-				got := send(t.Context(), tr, http.MethodPost, s.URL, "{}")
-				check(t, got, 0, rubicon.ErrAmbiguous)
-				other := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-					close(begin)
-					<-done
-					return (&net.Dialer{}).DialContext(ctx, network, addr)
-				}}
-				checkClaim(t, transported.try(other, shapes[1].request(t.Context(), refused.URL)), rubicon.ProofNoConnection)
-				base.CloseIdleConnections()
+						go func() {
+							defer close(done)
+							<-goOn
+							exchange(req.Context())
+						}()
+						return nil, errors.New("too slow")
+					})}
+					check(t, send(t.Context(), tr, http.MethodPost, s.URL, "{}"), 0, rubicon.ErrAmbiguous)
+					meanwhile(t, refused.Addr, func() {
+						close(goOn)
+						<-done
+					})
+				}
+			})
+		}
+	}
+}
+
+// TestRulePPoolDialer holds the same for a dialer that makes requests of its
+// own with the context of a request that is over: another connection was free
+// in the meantime.
+func TestRulePPoolDialer(t *testing.T) {
+	refused := rubicontest.NewRefused()
+	defer refused.Close()
+	tokens := rubicontest.NewServer(rubicontest.H1)
+	defer tokens.Close()
+	source := tokens.Transport()
+	for range 5 {
+		release, goOn, dialing, done := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+		s := rubicontest.NewServer(rubicontest.H1, rubicontest.Act().Until(release))
+		defer s.Close()
+		base := s.Transport()
+		var dials atomic.Int32
+		base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dials.Add(1) == 1 {
+				return (&net.Dialer{}).DialContext(ctx, network, addr)
 			}
+			defer close(done)
+			close(dialing)
+			<-goOn
+			if got := send(context.WithoutCancel(ctx), source, http.MethodGet, tokens.URL, ""); got.err != nil {
+				return nil, got.err
+			}
+			return nil, errors.New("no route")
+		}
+		first := make(chan told, 1)
+		go func() { first <- send(context.Background(), base, http.MethodGet, s.URL, "") }()
+		arrives(t, s, "the first", func(c rubicontest.Counts) bool { return c.Requests == 1 })
+		second := make(chan told, 1)
+		go func() {
+			second <- send(context.Background(), &rubicon.Transport{Base: base}, http.MethodPost, s.URL, "{}")
+		}()
+		<-dialing
+		close(release)
+		check(t, <-first, 200, nil)
+		check(t, <-second, 200, nil)
+		meanwhile(t, refused.Addr, func() {
+			close(goOn)
+			<-done
 		})
 	}
 }

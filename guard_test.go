@@ -48,7 +48,7 @@ func TestSendBodyPutOff(t *testing.T) {
 	if _, err := b.Read(buf); !errors.Is(err, errCutOff) || rc.closed != 1 || !isIdle(b) {
 		t.Errorf("a late writer reads: %v, closed %d times, idle %t", err, rc.closed, isIdle(b))
 	}
-	b.returned()
+	b.returned(nil)
 	b.Close()
 	if rc.closed != 1 {
 		t.Errorf("closed %d times", rc.closed)
@@ -62,17 +62,26 @@ func TestSendBodyPutOff(t *testing.T) {
 	if n, err := b.Read(buf); n != 4 || err != nil {
 		t.Errorf("taken up over another connection: %d, %v", n, err)
 	}
-	b.Close()
-	b.returned()
-	if rc.closed != 1 || !isIdle(b) {
-		t.Errorf("closed %d times, idle %t", rc.closed, isIdle(b))
+	if _, err := b.Read(buf); err != io.EOF || rc.closed != 1 || !isIdle(b) {
+		t.Errorf("net/http does not close it again: %v, closed %d times, idle %t", err, rc.closed, isIdle(b))
 	}
 
 	rc = &onceCloser{Reader: strings.NewReader("body")}
 	b = newSendBody(rc)
 	b.watch(&conns)
 	b.Close()
-	b.returned()
+	conns.Add(1)
+	b.Read(buf)
+	b.returned(nil)
+	if rc.closed != 1 || !isIdle(b) {
+		t.Errorf("Base has failed: closed %d times, idle %t", rc.closed, isIdle(b))
+	}
+
+	rc = &onceCloser{Reader: strings.NewReader("body")}
+	b = newSendBody(rc)
+	b.watch(&conns)
+	b.Close()
+	b.returned(nil)
 	if rc.closed != 1 || !isIdle(b) {
 		t.Errorf("Base has returned: closed %d times, idle %t", rc.closed, isIdle(b))
 	}

@@ -494,6 +494,9 @@ func TestMemoryJournalLimit(t *testing.T) {
 				b.observe(ticket, notApplied)
 			case "ambiguous":
 				b.observe(ticket, ambiguous)
+			case "given up":
+				b.observe(ticket, notApplied)
+				b.cancel(k)
 			}
 		}
 		return b, j
@@ -506,7 +509,7 @@ func TestMemoryJournalLimit(t *testing.T) {
 		{[]string{"ambiguous", "succeeded", "succeeded"}, "succeeded1"},
 		{[]string{"refused", "in flight", "succeeded"}, "succeeded2"},
 		{[]string{"ambiguous", "refused", "refused"}, "refused1"},
-		{[]string{"ambiguous", "in flight", "canceled"}, ""},
+		{[]string{"ambiguous", "in flight", "canceled", "given up"}, ""},
 	} {
 		b, j := fill(t, len(test.holds), test.holds...)
 		_, err := j.Begin(t.Context(), proposal(key("new"), rubicon.ReasonFirst))

@@ -51,7 +51,7 @@ func (w *writer) padding(text string, n int) string {
 var traffics = []traffic{
 	{"openai", sseType, "", func(w *writer) { // 256 bytes an event
 		text := w.word()
-		fmt.Fprintf(w, `data: {"id":"chatcmpl-DPTOw1rXwhFHGo7azuFvwEu9na8jQ","object":"chat.completion.chunk","created":1774963590,"model":"gpt-4o-2024-08-06","service_tier":"default","choices":[{"index":0,"delta":{"content":"%s"},"logprobs":null,"finish_reason":null}],"obfuscation":"%s"}`+"\n\n", text, w.padding(text, 20))
+		fmt.Fprintf(w, `data: {"id":"chatcmpl-DPTOw1rXwhFHGo7azuFvwEu9na8jQ","object":"chat.completion.chunk","created":1774963590,"model":"gpt-4o-2024-08-06","choices":[{"index":0,"delta":{"content":"%s"},"logprobs":null,"finish_reason":null}],"obfuscation":"%s"}`+"\n\n", text, w.padding(text, 20))
 	}},
 	{"anthropic", sseType, named("message_start", `{"type":"message_start","message":{"id":"msg_1"}}`), func(w *writer) { // 126 bytes an event
 		if w.n%100 == 99 {
@@ -99,16 +99,22 @@ type source struct {
 	pos  int
 }
 
-// newSource returns a source. Size 0: by event.
+// newSource returns a source. Size 0: by event, that is up to a blank line, or
+// to the end of a line of JSON.
 func newSource(body []byte, size int) *source {
 	s := &source{body: body}
+	end := []byte("\n\n")
+	switch {
+	case body[0] == '{':
+		end = end[:1]
+	case bytes.HasSuffix(body, []byte("\r\n")):
+		end = []byte("\r\n\r\n")
+	}
 	for at := 0; at < len(body); {
-		switch {
-		case size > 0:
+		if size > 0 {
 			at = min(at+size, len(body))
-		default:
-			for at++; body[at-1] != '\n' || at < len(body) && (body[at] == '\n' || body[at] == '\r'); at++ {
-			}
+		} else {
+			at += bytes.Index(body[at:], end) + len(end)
 		}
 		s.ends = append(s.ends, at)
 	}

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // A Contract says how the streams of one protocol end. It is a value without
@@ -164,6 +165,7 @@ func newRule(c Contract) (rule, error) {
 	if err := r.trie.addAll(r.paths(), ""); err != nil {
 		return r, fmt.Errorf("%w (contract %q)", err, c.Protocol)
 	}
+	r.trie.cursor = int16(slices.Index(r.trie.paths, c.Cursor))
 	if c.Inside != "" {
 		r.outer = newTrie()
 		return r, r.outer.addAll(nil, c.Inside)

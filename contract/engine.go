@@ -168,7 +168,12 @@ func (e *engine) Match(p []byte) (int, int64) {
 	if e.shapes == nil || e.shapes.edits != e.p.edits {
 		return 0, 0
 	}
-	return e.shapes.match(p)
+	n, chunks, cursor := e.shapes.match(p)
+	if len(cursor) > 0 {
+		e.cursor.set(cursor)
+		e.latest.n = 0
+	}
+	return n, chunks
 }
 
 // Whole implements [wire.Sink].

@@ -75,6 +75,9 @@ func TestGeminiInteractions(t *testing.T) {
 		{"cut in the end", begun + cut(ended("completed"), 2), "interrupted op=v1_a at=e2 complete"},
 		{"unknown event", begun + unnamed(`{"event_type":"interaction.new_thing"}`) + ended("completed"), "completed op=v1_a at=e9 completed"},
 	})
+	checkEndings(t, "", sseType, []ending{
+		{"events of somebody", unnamed(`{"event_type":"content.published","index":0}`, `{"event_type":"step.done"}`), "unjudged"},
+	})
 }
 
 // cut returns text without its last n bytes.

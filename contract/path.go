@@ -10,8 +10,9 @@ const maxNest = 12
 
 // A trie finds the values that paths lead to.
 type trie struct {
-	nodes []node
-	paths []string // by leaf
+	nodes  []node
+	paths  []string // by leaf
+	cursor int16    // the leaf of the cursor; -1: none
 }
 
 // A node is a place in JSON values.
@@ -36,7 +37,7 @@ func (t *trie) child(at int16, key []byte) int16 {
 }
 
 // newTrie returns a trie without paths.
-func newTrie() *trie { return &trie{nodes: []node{{leaf: -1}}} }
+func newTrie() *trie { return &trie{nodes: []node{{leaf: -1}}, cursor: -1} }
 
 // addAll adds paths, and that of wrapped data unless it is empty.
 func (t *trie) addAll(paths []string, inside string) error {

@@ -29,7 +29,7 @@ type scanner struct {
 	size    int   // of the text so far
 
 	tap    *tap // takes the string that a path marks; nil: it is as any other
-	noting bool // that the text is in one piece: its strings are noted
+	noting bool // that the text is in one piece, and spans are to be noted
 	spans  spans
 }
 
@@ -78,7 +78,7 @@ func (s *scanner) reset(t *trie) {
 	s.size, s.noting = 0, false
 	s.raw.reset()
 	s.vals.reset()
-	s.spans.n = 0
+	s.spans.n, s.spans.open = 0, false
 }
 
 // whole reports whether the text is one JSON value.
@@ -197,9 +197,8 @@ func (s *scanner) begin(p []byte) {
 			if s.tap != nil && s.trie.nodes[s.cur].tap {
 				s.want = unwrap
 			}
-		} else {
-			s.spans.begin(s.noting, s.size-len(p)+1)
 		}
+		s.note(s.size-len(p)+1, false)
 	case 't':
 		s.literal, s.named, s.state = "rue", True, inLiteral
 	case 'f':
@@ -208,12 +207,24 @@ func (s *scanner) begin(p []byte) {
 		s.literal, s.named, s.state = "ull", Null, inLiteral
 	default:
 		s.expect(b == '-' || '0' <= b && b <= '9', inNumber)
+		s.want = skip
 		if s.state == inNumber && s.keep(Number) {
 			s.want = keepValue
 			s.vals.add(p[:1])
-		} else {
-			s.want = skip
 		}
+		s.note(s.size-len(p), true)
+	}
+}
+
+// note notes where a value begins that may change without saying anything: one
+// that no path leads to, or the cursor.
+func (s *scanner) note(at int, number bool) {
+	switch {
+	case !s.noting:
+	case s.want == skip:
+		s.spans.begin(at, number, false)
+	case s.want == keepValue && s.trie.nodes[s.cur].leaf == s.trie.cursor:
+		s.spans.begin(at, number, true)
 	}
 }
 
@@ -324,6 +335,7 @@ func (s *scanner) number(p []byte) []byte {
 		s.vals.add(p[:n])
 	}
 	if n < len(p) {
+		s.spans.end(s.size - len(p) + n)
 		s.after()
 	}
 	return p[n:]
@@ -388,9 +400,7 @@ func (s *scanner) endText(at int) {
 		s.add(nil)
 	}
 	if !s.key {
-		if s.want == skip {
-			s.spans.end(s.noting, at)
-		}
+		s.spans.end(at)
 		s.after()
 		return
 	}

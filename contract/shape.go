@@ -1,28 +1,35 @@
 package contract
 
 import (
+	"bytes"
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
 // A chunk of output differs from the one before it in little but the text that
 // was produced: a shape is a chunk that said nothing new, with holes in place
-// of those strings. A later chunk that is equal to it, up to the insides of
-// strings that no path leads to, is the same to every contract, and need not be
-// scanned. The comparison follows the same quotes and escapes as a scan, so
+// of strings and numbers. A later chunk that is equal to it, up to the insides
+// of values that no path leads to, is the same to every contract, and need not
+// be scanned. The comparison follows the same quotes and escapes as a scan, so
 // nothing in a string can end it. That holds until something new is said.
 type shape struct {
-	size  int
-	data  [maxShape]byte
-	spans spans
-	holes [maxHoles]span
-	n     int // of holes
+	size   int
+	data   [maxShape]byte
+	spans  spans
+	holes  [maxHoles]span
+	n      int  // of holes
+	cursor span // of the chunk that fitted last; empty: it has none
 }
 
-// A span is the inside of a string in a text.
-type span struct{ from, to uint16 }
+// A span is the inside of a string, or a number, in a text.
+type span struct {
+	from, to uint16
+	number   bool
+	cursor   bool // it is the position that the chunk gives
+}
 
-// A spans is the strings of a text that no path leads to, as far as they fit.
+// A spans is the values of a text that may differ, as far as they fit.
 type spans struct {
 	n       int
 	open    bool
@@ -30,7 +37,7 @@ type spans struct {
 	differs uint32 // those that were seen to differ
 }
 
-// Bounds of what is remembered. A longer chunk, or one of which more strings
+// Bounds of what is remembered. A longer chunk, or one of which more values
 // change, is scanned each time.
 const (
 	maxShape  = 512
@@ -38,21 +45,21 @@ const (
 	maxShapes = 4
 )
 
-// begin notes where a string begins.
-func (s *spans) begin(on bool, at int) {
-	if on && s.n < len(s.list) {
+// begin notes where a value begins.
+func (s *spans) begin(at int, number, cursor bool) {
+	if s.n < len(s.list) && at < maxShape {
 		s.open = true
-		s.list[s.n].from = uint16(at)
+		s.list[s.n] = span{from: uint16(at), number: number, cursor: cursor}
 	}
 }
 
 // end notes where it ends.
-func (s *spans) end(on bool, at int) {
-	if on && s.open {
-		s.open = false
+func (s *spans) end(at int) {
+	if s.open && at < maxShape {
 		s.list[s.n].to = uint16(at)
 		s.n++
 	}
+	s.open = false
 }
 
 // shift moves all of them.
@@ -69,41 +76,44 @@ type shapes struct {
 	edits  int64 // of the progress, when they were seen
 	misses int   // since one fitted
 	n      int
-	last   int // the one that fitted last
-	next   int // the one that makes way for another
+	last   *shape // the one that fitted last
+	next   int    // the one that makes way for another
 	list   [maxShapes]shape
 }
 
 // match returns how many bytes at the start of p are chunks that fit a shape,
-// and how many chunks these are.
-func (s *shapes) match(p []byte) (n int, chunks int64) {
-	for s.n > 0 && n < len(p) {
-		size := s.list[s.last].fits(p[n:])
+// how many chunks these are, and the cursor of the last one.
+func (s *shapes) match(p []byte) (n int, chunks int64, cursor []byte) {
+	at := 0 // where the last one begins
+	for n < len(p) && s.n > 0 {
+		size := s.last.fits(p[n:])
 		if size == 0 {
-			size = s.other(p[n:])
+			if size = s.other(p[n:]); size == 0 {
+				s.misses++
+				break
+			}
 		}
-		if size == 0 {
-			s.misses++
-			break
-		}
+		at = n
 		n += size
 		chunks++
 	}
 	if chunks > 0 {
 		s.misses = 0
+		if c := &s.last.cursor; c.to > 0 {
+			cursor = p[at+int(c.from) : at+int(c.to)]
+		}
 	}
-	return n, chunks
+	return n, chunks, cursor
 }
 
 // other tries the shapes that did not fit last.
 func (s *shapes) other(p []byte) int {
 	for i := range s.n {
-		if i == s.last {
-			continue
-		}
-		if size := s.list[i].fits(p); size > 0 {
-			s.last = i
-			return size
+		if shape := &s.list[i]; shape != s.last {
+			if size := shape.fits(p); size > 0 {
+				s.last = shape
+				return size
+			}
 		}
 	}
 	return 0
@@ -114,12 +124,22 @@ func (s *shapes) other(p []byte) int {
 func (s *shape) fits(p []byte) int {
 	at, from := 0, 0
 	for i := range s.n {
-		h := s.holes[i]
+		h := &s.holes[i]
 		piece := s.data[from:h.from]
 		if len(p)-at < len(piece) || string(p[at:at+len(piece)]) != string(piece) {
 			return 0
 		}
-		if at = closing(p, at+len(piece)); at < 0 {
+		at += len(piece)
+		start := at
+		if h.number {
+			at = numberEnd(p, at)
+		} else if at = closing(p, at); at < 0 {
+			return 0
+		}
+		if h.number && at == start {
+			return 0
+		}
+		if h.cursor && !s.follow(p, start, at) {
 			return 0
 		}
 		from = int(h.to)
@@ -129,6 +149,24 @@ func (s *shape) fits(p []byte) int {
 		return 0
 	}
 	return at + len(piece)
+}
+
+// follow notes where the cursor is. It reports whether it can be taken as it
+// stands there.
+func (s *shape) follow(p []byte, from, to int) bool {
+	if to > math.MaxUint16 || to == from || bytes.IndexByte(p[from:to], '\\') >= 0 {
+		return false
+	}
+	s.cursor = span{from: uint16(from), to: uint16(to)}
+	return true
+}
+
+// numberEnd returns the index behind the number at the given index of p.
+func numberEnd(p []byte, at int) int {
+	for at < len(p) && isNumber(p[at]) {
+		at++
+	}
+	return at
 }
 
 // closing returns the index of the quote that ends the string whose inside
@@ -161,13 +199,12 @@ func closing(p []byte, at int) int {
 }
 
 // special returns a bit for each of eight bytes that is a quote or a control
-// character.
+// character: with one bit turned over, these are the bytes up to 0x20.
 func special(w uint64) uint64 {
 	const ones, lows = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
-	quote := w ^ ones*'"'        // 0 for a quote
-	control := w & (ones * 0xe0) // 0 for a control character
-	none := (quote&lows + lows | quote) & (control&lows + lows | control)
-	return (^none &^ lows) * 0x0002040810204081 >> 56
+	w ^= ones * ('"' ^ ' ')
+	above := w&lows + ones*(0x7f-' ') | w // the high bit of each byte above 0x20
+	return (^above &^ lows) * 0x0002040810204081 >> 56
 }
 
 // closingSlowly is closing, byte by byte.
@@ -187,8 +224,7 @@ func closingSlowly(p []byte, at int) int {
 
 // repeats reports whether the frame that was scanned may be remembered.
 func (e *engine) repeats() bool {
-	return e.rule != nil && e.rule.outer == nil && (e.rule.Cursor == "" || e.rule.Cursor == EventID) &&
-		e.scan.state == done && !e.scan.vals.full
+	return e.rule != nil && e.rule.outer == nil && e.scan.state == done && !e.scan.vals.full
 }
 
 // learn remembers a chunk that said nothing new, with all that frames it, and
@@ -200,7 +236,7 @@ func (e *engine) learn(block []byte, from int) {
 	}
 	s := e.shapes
 	if s.edits != e.p.edits {
-		s.edits, s.n, s.last, s.next = e.p.edits, 0, 0, 0
+		s.edits, s.n, s.next = e.p.edits, 0, 0
 	}
 	if s.misses > 32 && s.misses%16 != 0 {
 		return
@@ -208,14 +244,14 @@ func (e *engine) learn(block []byte, from int) {
 	e.scan.spans.shift(from)
 	for i := range s.n {
 		if s.list[i].widen(block, &e.scan.spans) {
-			s.last = i
+			s.last = &s.list[i]
 			return
 		}
 	}
-	s.last = s.next
-	s.list[s.next].set(block, &e.scan.spans)
+	s.last = &s.list[s.next]
+	s.last.set(block, &e.scan.spans)
+	s.n = max(s.n, s.next+1)
 	s.next = (s.next + 1) % maxShapes
-	s.n = max(s.n, s.last+1)
 }
 
 // set makes s the shape of data, without holes.
@@ -223,7 +259,8 @@ func (s *shape) set(data []byte, found *spans) {
 	s.size = copy(s.data[:], data)
 	s.spans = *found
 	s.spans.differs = 0
-	s.n = 0
+	s.cursor = span{}
+	s.punch()
 }
 
 // widen makes holes in s so that data fits, if the two are equal but for
@@ -236,6 +273,9 @@ func (s *shape) widen(data []byte, found *spans) bool {
 	from, own := 0, 0
 	for i := range found.n {
 		f, o := found.list[i], s.spans.list[i]
+		if f.number != o.number || f.cursor != o.cursor {
+			return false
+		}
 		if string(data[from:f.from]) != string(s.data[own:o.from]) {
 			return false
 		}
@@ -253,12 +293,13 @@ func (s *shape) widen(data []byte, found *spans) bool {
 	return true
 }
 
-// punch makes holes of the strings that differ. If there are too many, none of
-// the rest is one.
+// punch makes holes of the values that differ, and of the cursor. If there are
+// too many, none of the rest is one.
 func (s *shape) punch() {
+	s.n = 0
 	for i := range s.spans.n {
-		if s.spans.differs>>i&1 != 0 && s.n < maxHoles {
-			s.holes[s.n] = s.spans.list[i]
+		if v := s.spans.list[i]; (v.cursor || s.spans.differs>>i&1 != 0) && s.n < maxHoles {
+			s.holes[s.n] = v
 			s.n++
 		}
 	}

@@ -44,6 +44,12 @@ func (s *SSE) Write(p []byte) {
 	}
 	s.quick.plain = unasked
 	for len(p) > 0 {
+		if s.skipLF {
+			if s.skipLF = false; p[0] == '\n' {
+				p = p[1:]
+				continue
+			}
+		}
 		if s.fresh() {
 			if p = s.fast(p); len(p) == 0 || s.hold(p) {
 				return

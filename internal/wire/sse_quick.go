@@ -36,44 +36,79 @@ func trimSpace(value []byte) []byte {
 }
 
 // fast takes plain blocks that are whole and returns the rest. p begins a
-// block.
+// block and isn't empty.
 func (s *SSE) fast(p []byte) []byte {
-	if p = s.known(p); len(p) == 0 || !s.isPlain(p) {
-		return p
+	if p[0] == 'd' {
+		if p = s.known(p); len(p) == 0 {
+			return nil
+		}
 	}
+	if s.isPlain(p) {
+		return s.lf(p)
+	}
+	return s.crlf(p)
+}
+
+// lf takes blocks of which no line has a CR.
+func (s *SSE) lf(p []byte) []byte {
 	q := &s.quick
 	var latest []byte // data of the last frame of which only the last is wanted
-	for {
-		named, rest := false, p
+	for len(p) > 0 {
+		from := 0 // where the data line begins
 		if n := q.n; n > 0 && len(p) >= n && string(p[:n]) == string(q.line[:n]) {
-			named, rest = true, p[n:]
+			from = n
 		}
-		if len(rest) < 7 || string(rest[:5]) != "data:" {
-			if !named && s.learn(p) {
+		line := p[from:]
+		if len(line) < 7 || string(line[:5]) != "data:" {
+			if from == 0 && s.learn(p) {
 				continue
 			}
 			break
 		}
-		lf := bytes.IndexByte(rest, '\n')
-		if lf < 0 || lf+1 == len(rest) || rest[lf+1] != '\n' {
+		lf := bytes.IndexByte(line, '\n')
+		if lf < 0 || lf+1 == len(line) || line[lf+1] != '\n' {
 			break
 		}
-		data, block := rest[5:lf], p
-		p = rest[lf+2:]
-		if named {
+		block := p[:from+lf+2]
+		p = line[lf+2:]
+		if from > 0 {
 			s.counts.add(q.use)
 			q.last = true
 			if q.use == Last {
-				latest = data
+				latest = line[5:lf]
 			}
 			continue
 		}
-		latest = s.latest(latest)
-		s.counted(1)
-		s.Sink.Whole(block[:lf+2], lf-len(trimSpace(data)), lf)
-		p = s.known(p)
+		if latest != nil {
+			latest = s.latest(latest)
+		}
+		p = s.unnamed(block, lf, p)
 	}
-	s.latest(latest)
+	if latest != nil {
+		s.latest(latest)
+	}
+	return p
+}
+
+// unnamed takes a nameless block, whose data line ends at the given index, and
+// what the sink knows of p, which follows it.
+func (s *SSE) unnamed(block []byte, end int, p []byte) []byte {
+	s.counted(1)
+	s.Sink.Whole(block, end-len(trimSpace(block[5:end])), end)
+	return s.known(p)
+}
+
+// crlf takes nameless blocks of one line whose lines end with CR and LF, and
+// returns the rest. p begins a block.
+func (s *SSE) crlf(p []byte) []byte {
+	for len(p) > 0 && p[0] == 'd' {
+		cr := bytes.IndexByte(p, '\r')
+		if cr < 5 || len(p) < cr+4 || string(p[:5]) != "data:" || string(p[cr:cr+4]) != "\r\n\r\n" ||
+			bytes.IndexByte(p[:cr], '\n') >= 0 {
+			break
+		}
+		p = s.unnamed(p[:cr+4], cr, p[cr+4:])
+	}
 	return p
 }
 
@@ -113,11 +148,9 @@ func (s *SSE) isPlain(p []byte) bool {
 	return s.quick.plain == yes
 }
 
-// latest tells the data of the last frame, if there is one.
+// latest tells the data of the last frame of which only the last is wanted.
 func (s *SSE) latest(data []byte) []byte {
-	if data != nil {
-		s.Sink.Latest(trimSpace(data))
-	}
+	s.Sink.Latest(trimSpace(data))
 	return nil
 }
 
@@ -149,7 +182,7 @@ func (s *SSE) learn(p []byte) bool {
 // hold keeps p, the beginning of a block, until the rest of it comes. It
 // reports whether it did: not if p is long, or has more than a beginning.
 func (s *SSE) hold(p []byte) bool {
-	if len(p) > holdSize || !s.isPlain(p) || blockEnd(p) >= 0 {
+	if len(p) > holdSize || blockEnd(p) >= 0 {
 		return false
 	}
 	s.quick.held = copy(s.quick.hold[:], p)
@@ -160,51 +193,47 @@ func (s *SSE) hold(p []byte) bool {
 // the rest of p.
 func (s *SSE) refill(p []byte) []byte {
 	q := &s.quick
-	end := s.heldEnd(p)
-	n := end
-	if end < 0 {
-		n = len(p)
-	}
-	if q.held+n > holdSize || hasCR(p[:n]) {
-		s.Settle()
-		return p
-	}
-	q.held += copy(q.hold[q.held:], p[:n])
-	if end >= 0 {
+	before := q.held
+	q.held += copy(q.hold[before:], p)
+	end := blockEnd(q.hold[:q.held])
+	switch {
+	case end >= 0:
+		q.held = end
 		s.release()
+		return p[end-before:]
+	case q.held-before == len(p):
+		return nil
 	}
-	return p[n:]
-}
-
-// heldEnd returns how much of p belongs to the block that is held, or -1 if
-// all of it does and that is not all.
-func (s *SSE) heldEnd(p []byte) int {
-	if len(p) > 0 && p[0] == '\n' && s.quick.hold[s.quick.held-1] == '\n' {
-		return 1
-	}
-	return blockEnd(p)
+	p = p[q.held-before:]
+	s.Settle()
+	return p
 }
 
 // release takes the block that is held, which is whole.
 func (s *SSE) release() {
 	p := s.quick.hold[:s.quick.held]
-	s.quick.held, s.quick.plain = 0, yes
+	s.quick.held, s.quick.plain = 0, unasked
 	p = s.fast(p)
 	for len(p) > 0 {
 		p = s.exact(p)
 	}
 }
 
-// blockEnd returns the index behind the first blank line in p, or -1. p has no
-// CR.
+// blockEnd returns the index behind the first blank line in p, which begins a
+// block, or -1.
 func blockEnd(p []byte) int {
-	for from := 0; ; {
-		lf := bytes.IndexByte(p[from:], '\n')
-		if lf < 0 || from+lf+1 == len(p) {
+	for at := 0; ; {
+		n := lineEnd(p[at:])
+		if at+n == len(p) {
 			return -1
 		}
-		if from += lf + 1; p[from] == '\n' {
-			return from + 1
+		blank := n == 0
+		at += n + 1
+		if p[at-1] == '\r' && at < len(p) && p[at] == '\n' {
+			at++
+		}
+		if blank {
+			return at
 		}
 	}
 }

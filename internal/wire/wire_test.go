@@ -68,7 +68,7 @@ func (r *recorder) Whole(block []byte, from, to int) {
 	if strings.HasPrefix(data, "known") {
 		r.known = append(r.known, string(block))
 	}
-	if strings.ContainsAny(data, "\r\n") && strings.Contains(data, "\n") || strings.Trim(string(block[to:]), "\n") != "" {
+	if strings.Contains(data, "\n") || strings.Trim(string(block[to:]), "\r\n") != "" {
 		panic("block " + string(block))
 	}
 	r.data = append(r.data, data...)
