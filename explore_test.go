@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -364,6 +365,15 @@ func explore(p policy, d deal, r rules, watch ...breach) *explorer {
 		}
 	}
 	return x
+}
+
+// moves returns what happened on the way to any state.
+func (x *explorer) moves() map[string]bool {
+	moves := make(map[string]bool)
+	for _, o := range x.past {
+		moves[o.step.what] = true
+	}
+	return moves
 }
 
 // expand makes the steps that can follow n. A call that may do something does
@@ -821,12 +831,19 @@ func (n *node) reveal(v Verdict) {
 func TestExplore(t *testing.T) {
 	var states atomic.Int64
 	var whys atomic.Uint32
+	var moves sync.Map
 	start := time.Now()
 	t.Cleanup(func() {
 		t.Logf("%d states of %d deals in %v", states.Load(), deals, time.Since(start).Round(time.Millisecond))
 		for w := WhyContradiction; w.String() != "invalid"; w++ {
 			if whys.Load()&(1<<w) == 0 {
 				t.Errorf("no state gives the reason %q", w)
+			}
+		}
+		for _, what := range []string{"call", "call with the key", "applied", "not sent", "cut", "401", "429", "307", "head with a name",
+			"crash", "tick", "retention ends", "renewed", "resume, cut", "lookup, absent", "reconcile"} {
+			if _, ok := moves.Load(what); !ok {
+				t.Errorf("%q never happened", what)
 			}
 		}
 	})
@@ -836,6 +853,9 @@ func TestExplore(t *testing.T) {
 			x := explore(core, d, r)
 			states.Add(int64(len(x.past)))
 			whys.Or(x.whys)
+			for what := range x.moves() {
+				moves.Store(what, true)
+			}
 			if x.trace != "" {
 				t.Error(x.trace)
 			}
