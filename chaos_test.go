@@ -29,7 +29,7 @@ import (
 )
 
 var (
-	chaosRequests = flag.Int("chaos.requests", 2000, "requests in each line of TestChaos")
+	chaosRequests = flag.Int("chaos.requests", 2000, "requests in each line of TestChaos; half as many in the slow ones")
 	chaosSeed     = flag.Uint64("chaos.seed", 1, "seed of TestChaos and TestChaosMutant")
 )
 
@@ -58,16 +58,31 @@ type chaosMode struct {
 	jit     float64 // percent of the moments at which a race could be lost that are drawn out
 }
 
-// chaosModes are the lines. Of the unsent were proven, in percent,
+// chaosModes are the lines. Of the unsent were proven so, in percent, in two
+// runs with -chaos.requests=60000 under Go 1.26.8 and one under 1.27.3, in five
+// with the default of 2000 and -race, and in a few with GOMAXPROCS=1, on two
+// cores with more or less else to do; the last column is what would have been
+// left in the first without rule P:
 //
-//	TODO
+//	           1.26.8   1.27.3   -race   GOMAXPROCS=1   without P
+//	h1          77-80       78   80-91             86          77
+//	h1-tls      92-93       93   94-95             94          92
+//	h2          52-54       53   60-80             50          41
+//	h2-stall    91-92       91   96-97             92          34
+//	h2-strict   84-88       82   88-97          50-98          17
+//	h2-jit      85-86       85   84-90             83          30
+//
+// What was not proven are header blocks that the kernel took and the server
+// never read. The shares are those of these faults, not of any real traffic. A
+// floor is lower than all that was seen, as far as chance and other machines
+// may go, and where rule P counts, higher than the share without it.
 var chaosModes = []chaosMode{
 	{name: "h1", fates: chaosFatesH1, lost: 10, floor: 66},
 	{name: "h1-tls", tls: true, fates: chaosFatesH1, lost: 10, floor: 82},
-	{name: "h2", http2: true, tls: true, fates: chaosFatesH2, lost: 8, streams: 100, window: 8 << 10, floor: 40},
-	{name: "h2-stall", http2: true, tls: true, fates: chaosFatesH2, lost: 8, streams: 100, window: 1 << 20, stall: true, floor: 80},
-	{name: "h2-strict", http2: true, tls: true, fates: chaosFatesH2, lost: 8, streams: 3, window: 8 << 10, strict: true, floor: 65},
-	{name: "h2-jit", http2: true, tls: true, fates: chaosFatesH2, lost: 8, streams: 100, window: 8 << 10, jit: 10, floor: 72},
+	{name: "h2", http2: true, tls: true, fates: chaosFatesH2, lost: 8, streams: 100, window: 8 << 10, floor: 42},
+	{name: "h2-stall", http2: true, tls: true, fates: chaosFatesH2, lost: 8, streams: 100, window: 1 << 20, stall: true, floor: 75},
+	{name: "h2-strict", http2: true, tls: true, fates: chaosFatesH2, lost: 8, streams: 3, window: 8 << 10, strict: true, floor: 40},
+	{name: "h2-jit", http2: true, tls: true, fates: chaosFatesH2, lost: 8, streams: 100, window: 8 << 10, jit: 10, floor: 65},
 }
 
 // String says how often what happens.
@@ -709,8 +724,12 @@ func playChaos(t *testing.T, mode *chaosMode) {
 	before := goleak.IgnoreCurrent()
 	quiet(t)
 	t.Log(mode)
-	x := newChaosRun(t, mode, *chaosRequests)
-	x.play(t, 0, *chaosRequests, func(base *http.Transport) func(chaosShape) {
+	n := *chaosRequests
+	if mode.stall || mode.jit > 0 {
+		n /= 2 // so that 60000 stay within go test's ten minutes
+	}
+	x := newChaosRun(t, mode, n)
+	x.play(t, 0, n, func(base *http.Transport) func(chaosShape) {
 		over := senders(base)
 		return func(sh chaosShape) { x.send(over, sh) }
 	})
