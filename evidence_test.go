@@ -528,7 +528,8 @@ func (r row) judge(t *testing.T, k shape, op *rubicon.Operation, status int, err
 		t.Errorf("the server saw %d requests and acted %d times, want %d and %d (%v)", requests, effects, w.requests, w.effects, err)
 	}
 	checkTruth(t, a.Evidence, requests, effects)
-	if k.safe() && requests > 0 && a.Resends != requests-1 {
+	// A try that found its connection gone may count, though nothing arrived.
+	if k.safe() && requests > 0 && (a.Resends < requests-1 || a.Resends > requests-1 && w.requests != anyNumber) {
 		t.Errorf("%d resends told, the server saw %d requests", a.Resends, requests)
 	}
 	want := rubicon.Evidence{Reach: rubicon.ReachSent}

@@ -66,9 +66,8 @@ func wantAmbiguous(t *testing.T, a rubicon.Attempt, got told) {
 	}
 }
 
-// The tests TestTrapNN hold the twenty ways in which a failed request seems to
-// prove that it was not sent. The numbers are those of the list in
-// docs/design.md.
+// The tests TestTrapNN hold twenty ways in which a failed request seems to prove
+// that it was not sent, and does not.
 
 // Trap 1: the final error is about the last try. The request was applied, and
 // then nobody listened any more.
@@ -924,20 +923,24 @@ func TestEvidencePermissionsAreTaken(t *testing.T) {
 }
 
 // TestEvidenceKeyWithoutValue: a header that has a name and no value is not
-// sent, and licenses net/http all the same.
+// sent, and permits net/http to send the request again all the same.
 func TestEvidenceKeyWithoutValue(t *testing.T) {
 	for _, key := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
-		x := newSite(t, script(rubicontest.Act(), rubicontest.Act(), rubicontest.Act(), rubicontest.Act().Close()))
-		x.warm(t, 3)
-		a, got := one(t, x.base, shapes[1], x.url, func(req *http.Request) *http.Request {
-			req.Header[key] = []string{}
-			return req
-		})
-		wantAmbiguous(t, a, got)
-		wantCounts(t, x.s, 4, 4)
-		for _, r := range x.s.Received() {
-			if r.Header.Get(key) != "" {
-				t.Errorf("the server was given %s: %q", key, r.Header.Get(key))
+		for _, k := range few[1:] {
+			for _, values := range [][]string{{}, {"k1"}} {
+				t.Run(fmt.Sprintf("%s %q/%s", key, values, k.name), func(t *testing.T) {
+					x := newSite(t, script(rubicontest.Act(), rubicontest.Act(), rubicontest.Act(), rubicontest.Act().Close()))
+					x.warm(t, 3)
+					a, got := one(t, x.base, k, x.url, func(req *http.Request) *http.Request {
+						req.Header[key] = values
+						return req
+					})
+					wantAmbiguous(t, a, got)
+					wantCounts(t, x.s, 4, 4)
+					if in := x.s.Received()[3].Header[key]; len(in) != len(values) {
+						t.Errorf("the server was given %s: %q", key, in)
+					}
+				})
 			}
 		}
 	}
@@ -1022,13 +1025,23 @@ func TestEvidenceCutOff(t *testing.T) {
 func TestEvidenceUntrusted(t *testing.T) {
 	r := rubicontest.NewRefused()
 	defer r.Close()
+	s := rubicontest.NewServer(rubicontest.H1, rubicontest.Act().Close())
+	defer s.Close()
+	hidden := s.Transport()
 	for _, k := range shapes {
 		a, _ := one(t, new(http.Transport), k, r.URL, nil)
 		if a.Proof != rubicon.ProofNoConnection {
 			t.Errorf("%s over the transport itself: %+v", k.name, a.Evidence)
 		}
 		for name, base := range map[string]http.RoundTripper{
-			"func":     roundTripper(new(http.Transport).RoundTrip),
+			"func": roundTripper(new(http.Transport).RoundTrip),
+			"fallback": roundTripper(func(req *http.Request) (*http.Response, error) {
+				first := k.request(context.WithoutCancel(t.Context()), s.URL) // of which no hook tells
+				if res, err := hidden.RoundTrip(first); err == nil {
+					return res, nil
+				}
+				return new(http.Transport).RoundTrip(req)
+			}),
 			"embedded": struct{ *http.Transport }{new(http.Transport)},
 			"pointer":  &recording{base: new(http.Transport)},
 			"oauth2": &oauth2.Transport{Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "t"}),
@@ -1044,6 +1057,7 @@ func TestEvidenceUntrusted(t *testing.T) {
 			}
 		}
 	}
+	wantCounts(t, s, len(shapes), len(shapes))
 }
 
 // TestEvidenceConfigureTransport: x/net's HTTP/2 in an *http.Transport. Up to

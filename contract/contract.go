@@ -62,7 +62,8 @@ type Contract struct {
 
 	// Names says what is wanted of the data of events with the given name. Nil:
 	// all is read. It spares the scan of events that can't say how the stream
-	// stands, and must depend on the name alone.
+	// stands, and must depend on the name alone. Where it says [Latest] of an
+	// event that gives no cursor, that of an event shortly before may be missed.
 	Names func(name []byte) Use
 
 	// Claim says whether the contract governs the answer, asked with each of

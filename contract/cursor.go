@@ -22,7 +22,7 @@ type latest struct {
 
 // Latest implements [wire.Sink].
 func (e *engine) Latest(data []byte) {
-	if e.rule == nil || e.rule.Cursor == "" {
+	if e.rule == nil || e.rule.Cursor == "" || e.rule.Cursor == EventID {
 		return
 	}
 	if len(data) <= len(e.latest.b) {
@@ -46,12 +46,10 @@ func (e *engine) settle() {
 // skim takes the cursor from the data of an event, and nothing else. Another
 // frame may have begun by its name.
 func (e *engine) skim(data []byte) {
-	origin := e.origin
-	e.origin = Event
 	e.begin()
 	e.scan.feed(data)
 	e.follow()
-	e.begun, e.origin = false, origin
+	e.begun = false
 }
 
 // follow notes the cursor of the frame that was scanned.

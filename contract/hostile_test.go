@@ -128,6 +128,7 @@ func TestTerminals(t *testing.T) {
 		{"second choice", chunk(`{"choices":[{"index":0,"finish_reason":"stop"},{"index":1,"delta":{}}]}`), "interrupted op=c1 stop"},
 		{"second choice, done", chunk(`{"choices":[{"index":1,"finish_reason":"length"},{"index":0,"finish_reason":"stop"}]}`), "incomplete op=c1 length"},
 		{"choice beyond what can be followed", chunk(`{"choices":[{"index":4000,"finish_reason":"stop"},{"index":0,"finish_reason":"stop"}]}`), "interrupted op=c1 stop"},
+		{"more choices than can be followed", chunk(`{"choices":[` + strings.Repeat(`{"index":0,"finish_reason":"stop"},`, 30) + strings.Repeat(`{"index":1},`, 30) + `{"index":0}]}`), "interrupted op=c1 stop"},
 		{"the same, with the marker", chunk(`{"choices":[{"index":4000,"finish_reason":"stop"}]}`) + unnamed(doneMarker), "completed op=c1 stop"},
 	})
 	begun := named("message_start", `{"type":"message_start","message":{"id":"m1"}}`)
@@ -144,6 +145,8 @@ func TestTerminals(t *testing.T) {
 		{"error", begun + named("error", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), "failed op=m1 overloaded_error//Overloaded"},
 		{"unknown events", begun + named("news", `{"type":"news"}`) + named("message_stop", `{"type":"message_stop"}`), "completed op=m1"},
 		{"pause", begun + named("message_delta", `{"type":"message_delta","delta":{"stop_reason":"pause_turn"}}`) + named("message_stop", `{"type":"message_stop"}`), "incomplete op=m1 pause_turn"},
+		{"begun anew in the same words", unnamed(`{"type":"message_start","message":{"id":"m1"}}`, `{"type":"message_start","message":{"id":"m1"}}`, `{"type":"message_start","message":{"id":"m1"}}`,
+			`{"type":"message_stop"}`, `{"type":"message_start","message":{"id":"m1"}}`), "interrupted op=m1"},
 		{"begun anew behind the end", begun + named("message_stop", `{"type":"message_stop"}`) + named("message_start", `{"type":"message_start","message":{"id":"m2"}}`), "interrupted op=m2"},
 	})
 	response := named("response.created", `{"type":"response.created","response":{"id":"r1"},"sequence_number":0}`)

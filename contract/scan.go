@@ -75,7 +75,7 @@ const (
 // reset prepares for another text.
 func (s *scanner) reset(t *trie) {
 	s.trie, s.state, s.depth, s.on, s.cur = t, toValue, 0, 0, 0
-	s.size, s.noting = 0, false
+	s.size, s.noting, s.tap = 0, false, nil
 	s.raw.reset()
 	s.vals.reset()
 	s.spans.n, s.spans.open = 0, false

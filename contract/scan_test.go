@@ -12,7 +12,7 @@ import (
 )
 
 // paths that the scanner is tested with.
-var testPaths = []string{"a", "a.b", "a.b.c", "x[]", "x[].i", "x[].r", "e", "t?", "[].i", "deep.er.x[].a.y[].z"}
+var testPaths = []string{strings.Repeat("k", 128), "a", "a.b", "a.b.c", "x[]", "x[].i", "x[].r", "e", "t?", "[].i", "deep.er.x[].a.y[].z"}
 
 // scan returns the values that a scanner finds in a text that comes in the
 // given pieces, and whether it takes the text for JSON.
@@ -87,7 +87,7 @@ func walk(d *json.Decoder, path string, got map[string][]string) {
 				if path == "" {
 					sub = key.(string)
 				}
-				if strings.ContainsAny(key.(string), ".[]") || key == "" || len(key.(string)) > 64 {
+				if strings.ContainsAny(key.(string), ".[]") || key == "" || len(key.(string)) > 128 {
 					sub = "?"
 				}
 				walk(d, sub, got)
@@ -115,7 +115,8 @@ var scanTexts = []string{
 	`[{"i":"a"},[{"i":"b"}],{"i":true}]`, ` "x" `, `12`, `-1.5e3`, `{}`, `[]`, `true`, `nul`, `{"a":1,}`, `{"a" 1}`, `[1 2]`, `{"a":1}}`, `{"a":1} {"a":2}`,
 	`{"a":"half` + "\n" + `{"error":1}"}`, `{"a":{"a":{"b":{"c":1}}},"a.b":2,"":3}`, strings.Repeat("[", 600) + strings.Repeat("]", 600),
 	strings.Repeat(`{"a":`, 600) + `"\"]"` + strings.Repeat("}", 600), `{"t":{"i":1},"t":7}`, `{"deep":{"er":{"x":[{"a":{"y":[{"z":1},{"z":2}]}}]}}}`,
-	`{"a":"` + strings.Repeat("x", 700) + `"}`, `{"` + strings.Repeat("a", 70) + `":1}`, `{"a":tru,"b":1}`, `{"a":"\x"}`, `{"a":"\u12x4"}`,
+	`{"a":"\ud83d\u0041\ud83d\ud83d\ude00\ude00"}`, `{"` + strings.Repeat("k", 128) + `":1,"` + strings.Repeat("k", 129) + `":2}`,
+	`{"a":"` + strings.Repeat("x", 700) + `"}`, `{"` + strings.Repeat("a", 140) + `":1}`, `{"a":tru,"b":1}`, `{"a":"\x"}`, `{"a":"\u12x4"}`,
 }
 
 func checkScan(t *testing.T, text []byte) {
@@ -225,6 +226,38 @@ func TestPaths(t *testing.T) {
 	} {
 		if err := newTrie().addAll([]string{path}, ""); (err == nil) != ok {
 			t.Errorf("path %q: %v", path, err)
+		}
+	}
+}
+
+// TestFull has more values than are kept, and longer ones: those that are kept
+// are not mixed up with others.
+func TestFull(t *testing.T) {
+	tr := newTrie()
+	if err := tr.addAll([]string{"x[].i", "a", "b"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("y", maxText+9)
+	for _, c := range []struct {
+		text string
+		n    int
+		full bool
+		last string // the text of the last value
+	}{
+		{`{"x":[` + strings.Repeat(`{"i":"v"},`, maxValues-1) + `{"i":"last"}]}`, maxValues, false, "last"},
+		{`{"x":[` + strings.Repeat(`{"i":"v"},`, maxValues-1) + `{"i":"last"},{"i":"lost"}]}`, maxValues, true, "last"},
+		{`{"a":"` + long + `"}`, 1, false, long[:maxText]},
+		{`{"a":"` + long + `","a":"` + long + `","a":"` + long + `","a":"` + long + `","b":"z"}`, 5, false, ""},
+	} {
+		var s scanner
+		s.reset(tr)
+		s.feed([]byte(c.text))
+		if !s.whole() || s.vals.n != c.n || s.vals.full != c.full {
+			t.Errorf("%.40q: whole %v, %d values, full %v", c.text, s.whole(), s.vals.n, s.vals.full)
+			continue
+		}
+		if last := &s.vals.list[c.n-1]; string(s.vals.bytes(last)) != c.last || last.cut != (c.last != "last") {
+			t.Errorf("%.40q: the last value is %.20q, cut %v", c.text, s.vals.bytes(last), last.cut)
 		}
 	}
 }

@@ -84,7 +84,6 @@ type shapes struct {
 // match returns how many bytes at the start of p are chunks that fit a shape,
 // how many chunks these are, and the cursor of the last one.
 func (s *shapes) match(p []byte) (n int, chunks int64, cursor []byte) {
-	at := 0 // where the last one begins
 	for n < len(p) && s.n > 0 {
 		size := s.last.fits(p[n:])
 		if size == 0 {
@@ -93,15 +92,14 @@ func (s *shapes) match(p []byte) (n int, chunks int64, cursor []byte) {
 				break
 			}
 		}
-		at = n
+		if c := s.last.cursor; c.to > 0 {
+			cursor = p[n+int(c.from) : n+int(c.to)]
+		}
 		n += size
 		chunks++
 	}
 	if chunks > 0 {
 		s.misses = 0
-		if c := &s.last.cursor; c.to > 0 {
-			cursor = p[at+int(c.from) : at+int(c.to)]
-		}
 	}
 	return n, chunks, cursor
 }
@@ -263,20 +261,15 @@ func (s *shape) set(data []byte, found *spans) {
 	s.punch()
 }
 
-// widen makes holes in s so that data fits, if the two are equal but for
-// strings that no path leads to. It reports whether they are.
+// widen makes holes in s so that data fits, if the two are equal but for the
+// values that may differ. It reports whether they are.
 func (s *shape) widen(data []byte, found *spans) bool {
-	if s.spans.n != found.n {
-		return false
-	}
 	differs := s.spans.differs
 	from, own := 0, 0
 	for i := range found.n {
 		f, o := found.list[i], s.spans.list[i]
-		if f.number != o.number || f.cursor != o.cursor {
-			return false
-		}
-		if string(data[from:f.from]) != string(s.data[own:o.from]) {
+		if i == s.spans.n || f.number != o.number || f.cursor != o.cursor ||
+			string(data[from:f.from]) != string(s.data[own:o.from]) {
 			return false
 		}
 		if string(data[f.from:f.to]) != string(s.data[o.from:o.to]) {
@@ -284,7 +277,7 @@ func (s *shape) widen(data []byte, found *spans) bool {
 		}
 		from, own = int(f.to), int(o.to)
 	}
-	if string(data[from:]) != string(s.data[own:s.size]) {
+	if found.n != s.spans.n || string(data[from:]) != string(s.data[own:s.size]) {
 		return false
 	}
 	s.set(data, found)

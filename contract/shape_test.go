@@ -72,12 +72,38 @@ func (m chunkMaker) chunk() string {
 	return fmt.Sprintf(`{"id":"c1","object":"chat.completion.chunk","created":1774963590,"choices":[{"index":%s,"delta":{"%s":"%s"},"finish_reason":%s}]%s}`, index, kind, text, reason, extra)
 }
 
+// delta returns an event of a response: mostly one of a few kinds, with another
+// text and another position in it.
+func (m chunkMaker) delta(i int, quoted bool) string {
+	text := m.pick("", "a", " the", `\"`, `\\`, `","sequence_number":9,"x":"`)
+	at := fmt.Sprint(m.IntN(3) + i*7)
+	if quoted {
+		at = `"` + m.pick("", "", "", `\\`, `\u0030`) + at + `"`
+	}
+	if m.IntN(30) == 0 {
+		at = m.pick("", `"7"`, `"\u0037"`, `"a\\b"`, "null", "-1", "1e3", `{"sequence_number":5}`)
+	}
+	kind := m.pick("output_text.delta", "output_text.delta", "output_text.delta", "reasoning.delta")
+	if m.IntN(300) == 0 {
+		kind = m.pick("completed", "failed", "created")
+	}
+	return fmt.Sprintf(`{"item_id":"i","delta":"%s","sequence_number":%s,"type":"response.%s"%s}`, text, at, kind, m.pick("", "", `,"n":1`, `,"n":22`, `,"n":-3.5e9`, `,"n":`, `,`))
+}
+
 // body returns a stream of chunks and of what may come between them.
 func (m chunkMaker) body() []byte {
 	var b bytes.Buffer
-	for range m.IntN(60) {
+	responses, quoted := m.IntN(3) == 0, m.IntN(2) == 0
+	for i := range m.IntN(60) {
+		if responses && m.IntN(4) == 0 {
+			fmt.Fprintf(&b, "event: response.output_text.delta\ndata: {\"sequence_number\":%d,\"type\":\"response.output_text.delta\"}\n\n", i*7)
+		}
 		b.WriteString(m.pick("data: ", "data: ", "data: ", "data: ", "data:"))
-		b.WriteString(m.chunk())
+		if responses {
+			b.WriteString(m.delta(i, quoted))
+		} else {
+			b.WriteString(m.chunk())
+		}
 		b.WriteString(m.pick("\n\n", "\n\n", "\n\n", "\n\n", "\n\n", "\n\n", "\n\n", "\n\n", "\r\n\r\n", "\r\r"))
 		switch m.IntN(60) {
 		case 0:

@@ -83,7 +83,7 @@ func (v *values) bytes(f *found) []byte { return v.text[f.from : f.from+f.size :
 type short struct {
 	n    int
 	over bool // there was more
-	b    [64]byte
+	b    [128]byte
 }
 
 // add adds p, as far as it fits.

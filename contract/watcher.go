@@ -12,8 +12,9 @@ type Watcher struct {
 	bytes  int64
 }
 
-// Watch returns a watcher for the body of the given answer. Nil: the content
-// type is not one of a stream that a contract of the set knows.
+// Watch returns a watcher for the body of the given answer. Nil: its content
+// type is neither one of the [Framing]s' nor one that a contract of the set
+// names.
 func (s *Set) Watch(a Answer) *Watcher {
 	if a.ContentType == "" {
 		a.ContentType = a.Header.Get("Content-Type")

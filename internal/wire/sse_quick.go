@@ -65,28 +65,24 @@ func (s *SSE) lf(p []byte) []byte {
 			}
 			break
 		}
-		lf := bytes.IndexByte(line, '\n')
-		if lf < 0 || lf+1 == len(line) || line[lf+1] != '\n' {
+		end := bytes.IndexByte(line, '\n')
+		if end < 0 || end+1 == len(line) || line[end+1] != '\n' {
 			break
 		}
-		block := p[:from+lf+2]
-		p = line[lf+2:]
-		if from > 0 {
-			s.counts.add(q.use)
-			q.last = true
-			if q.use == Last {
-				latest = line[5:lf]
-			}
+		block := p[:from+end+2]
+		p = line[end+2:]
+		if from == 0 {
+			s.latest(&latest)
+			p = s.unnamed(block, end, p)
 			continue
 		}
-		if latest != nil {
-			latest = s.latest(latest)
+		s.counts.add(q.use)
+		q.last = true
+		if q.use == Last {
+			latest = line[5:end]
 		}
-		p = s.unnamed(block, lf, p)
 	}
-	if latest != nil {
-		s.latest(latest)
-	}
+	s.latest(&latest)
 	return p
 }
 
@@ -148,10 +144,13 @@ func (s *SSE) isPlain(p []byte) bool {
 	return s.quick.plain == yes
 }
 
-// latest tells the data of the last frame of which only the last is wanted.
-func (s *SSE) latest(data []byte) []byte {
-	s.Sink.Latest(trimSpace(data))
-	return nil
+// latest tells the data of the last frame of which only the last is wanted, if
+// it was not told yet.
+func (s *SSE) latest(data *[]byte) {
+	if *data != nil {
+		s.Sink.Latest(trimSpace(*data))
+		*data = nil
+	}
 }
 
 // learn remembers the event line at the start of p if its frames are not to be
