@@ -26,6 +26,7 @@ var errHead = fmt.Errorf("%w: no head of an answer", ErrStalled)
 // attempt hands the booked attempt to Base, observes it, folds what it showed
 // into the record, and returns that.
 func (c *call) attempt(ticket Ticket) Attempt {
+	c.ticket = ticket
 	if c.res != nil { // its place is taken; its connection is free already
 		c.res.Body.Close()
 	}
@@ -50,6 +51,7 @@ func (c *call) attempt(ticket Ticket) Attempt {
 	if err != nil && seen.stopped.Load() && c.req.Context().Err() == nil {
 		err = errResend
 	}
+	err = c.token.hide(err)
 	c.tries++
 
 	a := Attempt{Evidence: Evidence{Reach: ReachSent}, Resends: seen.resends(), Ended: true}
@@ -129,14 +131,23 @@ func (c *call) stopper(cancel context.CancelCauseFunc) context.CancelFunc {
 func (c *call) outgoing(ctx context.Context) *http.Request {
 	out := c.req.WithContext(ctx)
 	out.Body, c.guard = c.sendBody()
-	if c.terms.Safe {
-		return out
+	hides := !c.terms.Safe && (c.key != "" || hidesKey(c.req.Header))
+	if hides || c.token != nil {
+		out.Header = maps.Clone(c.req.Header)
+		if out.Header == nil {
+			out.Header = make(http.Header)
+		}
+	}
+	if c.token != nil {
+		c.setCredential(out.Header)
 	}
 	// net/http takes a GetBody, and an idempotency key, as permission to send
 	// again by itself. It looks for the key under its canonical name only.
-	out.GetBody = nil
-	if c.key != "" || hidesKey(c.req.Header) {
-		out.Header = c.hideKeys()
+	if !c.terms.Safe {
+		out.GetBody = nil
+	}
+	if hides {
+		c.hideKeys(out.Header)
 	}
 	return out
 }
@@ -173,14 +184,10 @@ func hidesKey(h http.Header) bool {
 	return key || x
 }
 
-// hideKeys returns the request's header with the operation's key in it, and
-// every idempotency key under a name that net/http does not look for. Header
-// names are case-insensitive (RFC 9110 section 5.1).
-func (c *call) hideKeys() http.Header {
-	h := maps.Clone(c.req.Header)
-	if h == nil {
-		h = make(http.Header)
-	}
+// hideKeys puts the operation's key into h, and every idempotency key under a
+// name that net/http does not look for. Header names are case-insensitive (RFC
+// 9110 section 5.1).
+func (c *call) hideKeys(h http.Header) {
 	if c.key != "" {
 		h[textproto.CanonicalMIMEHeaderKey(c.keyHeader())] = []string{c.key}
 	}
@@ -190,7 +197,6 @@ func (c *call) hideKeys() http.Header {
 			h[strings.ToLower(name)] = values
 		}
 	}
-	return h
 }
 
 // learn folds what an attempt brought into the record: the answer in hand, or
@@ -234,6 +240,7 @@ func (c *call) judge(a *Attempt) {
 	resends, ended := a.Resends, a.Ended
 	*a = judge(c.endpoint, res.StatusCode, nil)
 	a.Resends, a.Ended = resends, ended
+	c.judgeCredential(res, a)
 	c.speaksForAll(a)
 	switch {
 	case !ended:
@@ -245,10 +252,14 @@ func (c *call) judge(a *Attempt) {
 	if saysNo(res.Header) {
 		a.Final = true
 	}
-	if !c.endpoint.speaks(res.StatusCode) && !(c.mayFollow(a) && c.affords()) {
+	renews := a.Rejected && c.terms.Renew
+	if !c.endpoint.speaks(res.StatusCode) && !renews && !(c.mayFollow(a) && c.affords()) {
 		return
 	}
 	body, ok := c.hold()
+	if renews {
+		return
+	}
 	b := judge(c.endpoint, res.StatusCode, errorCodes(res.Header, body))
 	a.Verdict, a.Proof, a.Final = b.Verdict, b.Proof, b.Final || a.Final || !ok
 	c.speaksForAll(a)

@@ -357,6 +357,9 @@ func (op *Operation) fillLocked(t *Transport) error {
 		return err
 	}
 	b.Attempts--
+	if b.Refreshes > 0 { // of each request: what is rejected together is renewed together
+		b.Refreshes = unbounded
+	}
 	op.pools = new([kinds]Budget)
 	for k := range op.pools {
 		op.pools[k] = b
@@ -489,7 +492,7 @@ func (th *Throttle) count(a Attempt) {
 	switch {
 	case a.Verdict == VerdictSucceeded, a.Verdict == VerdictFailed, a.Verdict == VerdictIncomplete:
 		th.gone = max(0, th.gone-first(th.Ratio, 0.1))
-	case !a.Final:
+	case !a.Final && !a.Rejected:
 		th.gone = min(first(th.Tokens, 10), th.gone+1)
 	}
 }

@@ -11,6 +11,9 @@ func (c *call) document() {
 		Idempotent: isIdempotent(c.req.Method),
 	}
 	c.terms.Repeat = c.repeats()
+	if c.t.Auth != nil {
+		c.origin, _ = c.t.Auth.covers(c.req)
+	}
 	if header := c.keyHeader(); header != "" {
 		key := c.r.keyOnce(c.req, header)
 		c.key = first(c.req.Header.Get(header), key)

@@ -24,6 +24,10 @@ type Trace struct {
 	// Wait is called before a wait.
 	Wait func(context.Context, WaitInfo)
 
+	// Renewed is called when a renewal of the credential that a request waited
+	// for has ended, whoever started it.
+	Renewed func(context.Context, RenewedInfo)
+
 	// AnswerEnd is called when the body of an answer that the transport
 	// watches has ended, or was closed.
 	AnswerEnd func(context.Context, AnswerInfo)
@@ -54,6 +58,14 @@ type WaitInfo struct {
 	Host      string
 	For       time.Duration
 	Next      Action
+}
+
+// RenewedInfo describes a renewal of a rejected credential.
+type RenewedInfo struct {
+	Operation string
+	Method    string
+	Host      string
+	Err       error // nil: there is another token; else an *AuthError, or that the wait was canceled
 }
 
 // AnswerInfo describes the end of an answer's body.
@@ -89,6 +101,12 @@ func (t *Trace) decided(c *call, d Decision) {
 func (t *Trace) waits(c *call, d Decision, delay time.Duration) {
 	if t != nil && t.Wait != nil {
 		t.Wait(c.req.Context(), WaitInfo{c.operationID(), c.req.Method, host(c.req), delay, d.Next})
+	}
+}
+
+func (t *Trace) renewed(c *call, err error) {
+	if t != nil && t.Renewed != nil {
+		t.Renewed(c.req.Context(), RenewedInfo{c.operationID(), c.req.Method, host(c.req), err})
 	}
 }
 

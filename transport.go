@@ -69,6 +69,10 @@ type Transport struct {
 	// Throttle bounds extra attempts across operations. Nil: no bound.
 	Throttle *Throttle
 
+	// Auth puts a credential on requests, and renews it when it is rejected.
+	// Nil: requests go out with what their callers put on them.
+	Auth *Auth
+
 	// Endpoints says what servers document about repeating requests. The first
 	// that matches a request counts. Nil: [Endpoints]; not nil but empty: none.
 	Endpoints []Endpoint
@@ -98,7 +102,7 @@ type Transport struct {
 	known    []Endpoint
 	resolved Budget
 	set      *contract.Set
-	invalid  error // of Budget or Contracts
+	invalid  error // of Budget, Auth or Contracts
 	trust    *trust
 
 	standsFor *http.Transport // tests: what a stub in Base stands for
@@ -117,7 +121,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	op := FromContext(req.Context())
-	if op == nil && isSafe(req.Method) && t.Stall == (Stall{}) && t.Trace == nil {
+	if op == nil && isSafe(req.Method) && t.Stall == (Stall{}) && t.Trace == nil && t.Auth == nil {
 		return t.roundTripSafe(base, req)
 	}
 	c := newCall(t, base, req)
@@ -200,7 +204,7 @@ func (t *Transport) setup() {
 			contracts = contract.Known()
 		}
 		set, err := contract.NewSet(contracts...)
-		t.set, t.invalid = set, errors.Join(t.invalid, err)
+		t.set, t.invalid = set, errors.Join(t.invalid, t.Auth.check(), err)
 	})
 }
 
@@ -289,6 +293,12 @@ type call struct {
 	keyed       bool   // key is the one of the operation's every attempt
 	fingerprint string // of a named operation's request
 
+	origin  string // of Auth, that the request belongs to; "": no credential goes with it
+	token   *token // of the next attempt, or the last; nil before the first, and where none goes
+	renewed bool   // the credential was renewed in this call
+
+	ticket Ticket // of the last attempt
+
 	body  io.ReadCloser // the next attempt's, as long as Base was not given it
 	guard *sendBody     // of the last attempt; nil if it needs none
 	tries int           // attempts of this call
@@ -320,9 +330,18 @@ func (c *call) run() (*http.Response, error) {
 			}
 			continue
 		}
+		if d.Action == Refresh && !c.op.over() {
+			if err := c.renew(); err != nil {
+				return c.unrenewed(d, err)
+			}
+			continue
+		}
 		reason, ok := d.reason()
 		if !ok || c.op.over() || c.req.Context().Err() != nil {
 			return c.finish(d)
+		}
+		if err := c.authorize(); err != nil {
+			return c.unrenewed(d, err)
 		}
 		if err := c.rewind(); err != nil {
 			return c.giveUp(d, err)
@@ -397,8 +416,11 @@ func (c *call) until() time.Time {
 func (c *call) allowed(rec *Record) Budget {
 	b, spent := c.budget, rec.spent()
 	left, err := c.op.left(c.t, c.terms.Kind)
-	if err != nil || !c.t.Throttle.allow() {
+	switch {
+	case err != nil:
 		left = Budget{}
+	case !c.t.Throttle.allow(): // which is not about rejected credentials
+		left = Budget{Refreshes: left.Refreshes}
 	}
 	return Budget{
 		Attempts:  min(b.Attempts, spent.Attempts+left.Attempts),
