@@ -331,7 +331,7 @@ func (b *body) watch(t *Transport, res *http.Response) {
 		return
 	}
 	w := t.contracts().Watch(contract.Answer{
-		Method: res.Request.Method, URL: res.Request.URL, Header: res.Header,
+		Method: res.Request.Method, URL: res.Request.URL, Request: res.Request.Header, Header: res.Header,
 	})
 	if w == nil {
 		return
@@ -359,13 +359,7 @@ func (c *call) streams(res *http.Response) bool {
 // isStream reports whether an answer with the given header is a sequence of
 // events, whose head says little about its end.
 func isStream(h http.Header) bool {
-	mediaType, _, _ := strings.Cut(field(h, "Content-Type"), ";")
-	switch strings.ToLower(strings.TrimSpace(mediaType)) {
-	case "text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl",
-		"application/json-seq", "application/stream+json", "application/vnd.amazon.eventstream":
-		return true
-	}
-	return false
+	return contract.FramingOf(field(h, "Content-Type"))&^(contract.Values|contract.Elements) != 0
 }
 
 // asksForStream reports whether req asks for an answer piece by piece, which

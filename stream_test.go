@@ -90,6 +90,7 @@ func TestStreamEnds(t *testing.T) {
 		{"O11 A", ndjson("{\"model\":\"m\",\"response\":\"Hi\",\"done\":false}\n", "{\"model\":\"m\",\"response\":\"\",\"done_reason\":\"stop\"}\n"), nil, rubicon.Succeeded},
 		{"O11 B", ndjson("{\"model\":\"m\",\"response\":\"Hi\",\"done\":false}\n", "{\"model\":\"m\",\"response\":\"\",\"done\":true}"), nil, rubicon.Succeeded},
 		{"O11 C", ndjson("{\"model\":\"m\",\"response\":\"Hi\",\"done\":false}\n"), rubicon.ErrInterrupted, rubicon.Interrupted},
+		{"O11 C, another name", ndjson("{\"model\":\"m\",\"response\":\"Hi\",\"done\":false}\n").Header("Content-Type", "application/x-jsonl"), rubicon.ErrInterrupted, rubicon.Interrupted},
 		{"O11 D", ndjson("{\"model\":\"m\",\"response\":\""+strings.Repeat("x", 1<<20)+"\",\"done\":false}\n", "{\"model\":\"m\",\"response\":\"\",\"done\":true}\n"), nil, rubicon.Succeeded},
 		{"O11 E", ndjson("{\"model\":\"m\",\"response\":\"Hi\",\"done\":false}\n", "{\"error\":\"out of memory\"}\n"), rubicon.ErrStreamFailed, rubicon.Failed},
 		// O10 A: an MCP leg that dies without an answer, and without an id to

@@ -36,7 +36,7 @@ func claimA2A(a *Answer, f *Frame) Claim {
 	case "task", "message", "status-update", "artifact-update":
 		return Yes
 	}
-	if isA2AError(f) && a.Header.Get("Mcp-Session-Id") == "" {
+	if isA2AError(f) && !saysMCP(a) {
 		return Yes
 	}
 	return Maybe

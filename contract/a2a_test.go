@@ -64,6 +64,28 @@ func TestA2A(t *testing.T) {
 }
 
 // TestA2AWrapped has the forms of 1.0, over JSON-RPC and over plain HTTP.
+// TestA2ALongMessage has an agent say much before the state of its task: it
+// leaves room for what says that the task is over.
+func TestA2ALongMessage(t *testing.T) {
+	long := `{"kind":"text","text":"` + strings.Repeat("word ", 200) + `"}`
+	for name, parts := range map[string]string{
+		"long": strings.Repeat(long+",", 5) + long,
+		"many": strings.Repeat(`{"kind":"text","text":"w"},`, 200) + long,
+	} {
+		status := `"status":{"message":{"messageId":"m","parts":[` + parts + `],"role":"agent"},"state":"%s"}`
+		checkEnds(t, "a2a", contract.Answer{ContentType: "text/event-stream"}, []wireEnd{
+			{name: name, body: rpcEvent(a2aTask) + rpcEvent(`{"contextId":"c","kind":"status-update",`+fmt.Sprintf(status, "completed")+`,"taskId":"t","final":true}`),
+				state: contract.Completed, operation: "t", reason: "completed"},
+			{name: name + ", working", body: rpcEvent(a2aTask) + rpcEvent(`{"contextId":"c","kind":"status-update",`+fmt.Sprintf(status, "working")+`,"taskId":"t","final":false}`),
+				state: contract.Interrupted, illegal: true, operation: "t"},
+			{name: name + ", wrapped", body: rpcEvent(`{"statusUpdate":{` + fmt.Sprintf(status, "TASK_STATE_COMPLETED") + `,"taskId":"t"}}`),
+				state: contract.Completed, operation: "t", reason: "TASK_STATE_COMPLETED"},
+			{name: name + ", as a task", body: rpcEvent(`{"contextId":"c","id":"t",` + fmt.Sprintf(status, "completed") + `,"kind":"task"}`),
+				state: contract.Completed, operation: "t", reason: "completed"},
+		})
+	}
+}
+
 func TestA2AWrapped(t *testing.T) {
 	bare := func(result string) string { return "data: " + result + "\n\n" }
 	for binding, event := range map[string]func(string) string{"JSON-RPC": rpcEvent, "HTTP": bare} {

@@ -1,5 +1,7 @@
 package contract
 
+import "bytes"
+
 // anthropic is the contract of the Messages API, also as Vertex serves it.
 //
 // Named events: message_start with the id, content blocks, message_delta with
@@ -37,10 +39,18 @@ func namesOfAnthropic(name []byte) Use {
 // envelope.
 func claimAnthropic(_ *Answer, f *Frame) Claim {
 	if f.Is("type", "message_start") && f.Kind("message") == Object ||
-		f.Is("type", "error") && f.Has("error.type") && f.Kind("sequence_number") == Absent {
+		isAnthropicError(f) && f.Kind("sequence_number") == Absent {
 		return Yes
 	}
 	return Maybe
+}
+
+// isAnthropicError reports whether f is an error in Anthropic's envelope. Behind
+// events of others the error's own type must be one of Anthropic's, which are
+// named alike.
+func isAnthropicError(f *Frame) bool {
+	kind := f.Get("error.type")
+	return f.Is("type", "error") && len(kind) > 0 && (!f.late || bytes.HasSuffix(kind, []byte("_error")))
 }
 
 // readAnthropic reads an event by the type that its data gives, which is its
@@ -61,7 +71,7 @@ func readAnthropic(f *Frame, p *Progress) bool {
 			failAs(f, p)
 			return true
 		}
-		return f.Has("type")
+		return false // to be tolerated, unless most events are such ones
 	}
 	return true
 }

@@ -55,10 +55,20 @@ func readCohere(f *Frame, p *Progress) bool {
 		case f.Named("error"):
 			p.Fail(nil, nil, f.Get("message"))
 		default:
-			return len(kind) > 0 || string(f.Text()) == doneMarker
+			return isCoherePart(kind) || string(f.Text()) == doneMarker
 		}
 	}
 	return true
+}
+
+// isCoherePart reports whether the parts of a message have the type.
+func isCoherePart(kind []byte) bool {
+	area, _, found := bytes.Cut(kind, []byte("-"))
+	switch string(area) {
+	case "message", "content", "tool", "citation":
+		return found
+	}
+	return string(kind) == "debug"
 }
 
 // endCohere reads the end of a message.

@@ -39,3 +39,23 @@ var states = map[string]contract.State{
 	"completed": contract.Completed, "incomplete": contract.Incomplete,
 	"failed": contract.Failed, "interrupted": contract.Interrupted,
 }
+
+// TestExampleContract holds the contract that the documentation shows to what
+// every contract must hold.
+func TestExampleContract(t *testing.T) {
+	const running = `{"job":"j1","offset":1,"state":"running","log":"x"}` + "\n"
+	recording := func(name, rest, cursor string, state contract.State) rubicontest.Recording {
+		return rubicontest.Recording{
+			Name: name, Answer: contract.Answer{ContentType: "application/x-ndjson"}, Body: []byte(running + rest),
+			State: state, Operation: "j1", Cursor: cursor,
+		}
+	}
+	err := rubicontest.CheckContract(acmeJobs(),
+		recording("done", `{"job":"j1","offset":2,"state":"done"}`+"\n", "2", contract.Completed),
+		recording("failed", `{"job":"j1","offset":2,"state":"failed","problem":"no space"}`+"\n", "2", contract.Failed),
+		recording("cut", `{"job":"j1","off`, "1", contract.Interrupted),
+	)
+	if err != nil {
+		t.Error(err)
+	}
+}

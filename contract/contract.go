@@ -82,9 +82,10 @@ const EventID = "id:"
 // An Answer is what is known of an answer without its body. Every field may be
 // missing: a contract must be able to do with the frames.
 type Answer struct {
-	ContentType string // empty: that of Header
-	Method      string // of the request
-	URL         *url.URL
+	ContentType string      // empty: that of Header
+	Method      string      // of the request
+	URL         *url.URL    // of the request
+	Request     http.Header // of the request; nil: it is not known
 	Header      http.Header
 }
 

@@ -266,8 +266,10 @@ func (e *engine) take(f *Frame) {
 
 // seek asks the rules that are left about a frame.
 func (e *engine) seek(f *Frame) {
-	e.rule = e.claimant(f)
-	if e.asked++; e.rule == nil && (e.alive == 0 || e.asked == maxAsked) {
+	if e.rule = e.claimant(f); !isKeepAlive(f) {
+		e.asked++
+	}
+	if e.rule == nil && (e.alive == 0 || e.asked == maxAsked) {
 		e.rule = e.otherwise()
 		e.phase = idle
 	}
@@ -279,8 +281,27 @@ func (e *engine) seek(f *Frame) {
 	}
 }
 
-// claimant returns the first rule that claims the answer, or nil.
+// isKeepAlive reports whether f says only that the peer is alive: some gateways
+// send many of them while a request waits for its turn.
+func isKeepAlive(f *Frame) bool {
+	switch string(f.Name) {
+	case "ping", "keepalive", "keep-alive", "heartbeat":
+		return true
+	}
+	return f.Is("type", "ping") || f.Is("type", "keepalive")
+}
+
+// claimant returns the first rule that claims the answer, or nil. What is no
+// event tells nothing behind events that nobody knows: a stream of text may have
+// lines that were not made data.
 func (e *engine) claimant(f *Frame) *rule {
+	if f.Origin == Stray && e.asked > 0 {
+		return nil
+	}
+	f.late = e.asked > 0
+	if s, ok := e.framer.(source); ok {
+		f.id, _ = s.ID()
+	}
 	for i := range e.set.rules {
 		r := &e.set.rules[i]
 		if e.alive>>i&1 == 0 {

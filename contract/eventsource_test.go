@@ -24,8 +24,15 @@ func TestEventSource(t *testing.T) {
 // end that nobody here knows.
 func TestEventSourcePost(t *testing.T) {
 	s := known(t)
-	if got := endOf(s, contract.Answer{ContentType: "text/event-stream", Method: http.MethodGet}, ": hi\n\n", 99); !got.Legal {
+	a := contract.Answer{ContentType: "text/event-stream", Method: http.MethodGet}
+	if got := endOf(s, a, ": hi\n\n", 99); !got.Legal {
 		t.Errorf("comments alone: %v, legal %v", got.State, got.Legal)
+	}
+	// Bodies without an event are something else by a wrong name.
+	for _, body := range []string{gateFirst + "\n" + gateText + "\n", "data: a\ndata: b\n", "just text\n", "\x00\x00\x01", "{"} {
+		if got := endOf(s, a, body, 99); got.State != contract.Unjudged || !got.Legal {
+			t.Errorf("%q: %v, legal %v", body, got.State, got.Legal)
+		}
 	}
 	for _, method := range []string{http.MethodPost, ""} {
 		a := contract.Answer{ContentType: "text/event-stream", Method: method}

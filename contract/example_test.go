@@ -7,11 +7,11 @@ import (
 	"github.com/rubicon-go/rubicon/contract"
 )
 
-// A service of one's own sends a line of JSON for each step of a job. The last
-// one says that the job is done, or why it failed; each has an offset from which
-// the service sends again.
-func ExampleContract() {
-	jobs := contract.Contract{
+// acmeJobs is the contract of a service of one's own. It sends a line of JSON
+// for each step of a job; the last one says that the job is done, or why it
+// failed. Each has an offset from which the service sends again.
+func acmeJobs() contract.Contract {
+	return contract.Contract{
 		Protocol: "acme-jobs",
 		Framing:  contract.Lines,
 		Paths:    []string{"job", "state", "problem"},
@@ -23,14 +23,16 @@ func ExampleContract() {
 				p.Finish(contract.Completed)
 			case "failed":
 				p.Fail(nil, nil, f.Get("problem"))
-			case "running":
-			default:
-				return false
 			}
-			return true
+			return f.Has("job") && f.Has("state")
 		},
 	}
-	set, err := contract.NewSet(append(contract.Known(), jobs)...)
+}
+
+// A Transport takes such a contract in its Contracts, in front of those that it
+// knows or behind them; rubicontest.CheckContract compares it with recordings.
+func ExampleContract() {
+	set, err := contract.NewSet(append(contract.Known(), acmeJobs())...)
 	if err != nil {
 		fmt.Println(err)
 		return

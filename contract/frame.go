@@ -17,6 +17,8 @@ type Frame struct {
 	paths []string
 	state quality
 	text  []byte
+	id    []byte // the last event id (SSE), if a claim is asked for
+	late  bool   // it is asked for, and was for earlier frames that nobody knew
 }
 
 // An Origin says where in a stream a frame comes from.
@@ -69,7 +71,7 @@ func (f *Frame) Get(path string) []byte { return f.scalar(f.find(path, -1)) }
 // Is reports whether path leads to the given string or number.
 func (f *Frame) Is(path, text string) bool { return string(f.Get(path)) == text && text != "" }
 
-// Has reports whether path leads to something: not to null or false, nor to
+// Has reports whether path leads to something: not to null, false or 0, nor to
 // what is empty.
 func (f *Frame) Has(path string) bool {
 	v := f.find(path, -1)
@@ -81,6 +83,8 @@ func (f *Frame) Has(path string) bool {
 		return v.size > 0 || v.some
 	case Object, Array:
 		return v.some
+	case Number:
+		return string(f.vals.bytes(v)) != "0"
 	}
 	return v.kind > False
 }

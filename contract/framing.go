@@ -19,7 +19,15 @@ const (
 	EventStream                     // application/vnd.amazon.eventstream
 )
 
-// mediaTypes maps content types to framings. Whether application/json is values
+// FramingOf returns the framing that a content type names, whatever its case and
+// parameters; 0 if it names none. Plain JSON is Values|Elements: most of it is
+// one value that is no stream.
+func FramingOf(contentType string) Framing {
+	_, f := mediaType(contentType)
+	return f
+}
+
+// mediaType maps content types to framings. Whether application/json is values
 // or the elements of an array, its first byte says.
 func mediaType(contentType string) (string, Framing) {
 	t, _, _ := strings.Cut(contentType, ";")

@@ -24,18 +24,24 @@ func gemini() Contract {
 func geminiPaths() []string {
 	return []string{
 		"candidates", "candidates[]", "candidates[].index", "candidates[].finishReason",
+		"candidates[].content?", "candidates[].safetyRatings?",
 		"promptFeedback?", "promptFeedback.blockReason", "responseId", "usageMetadata?", "modelVersion?",
 		"error", "error.status", "error.code", "error.message",
 	}
 }
 
-// claimGemini takes a response by its candidates, or an error in the envelope
-// of Google's APIs.
+// claimGemini takes a response by what is in or beside its candidates, which
+// others have as well, or an error in the envelope of Google's APIs.
 func claimGemini(_ *Answer, f *Frame) Claim {
-	if isGemini(f) || f.Kind("error") == Object && f.Kind("error.code") == Number && f.Has("error.status") {
+	switch {
+	case f.Kind("error") == Object && f.Kind("error.code") == Number && f.Has("error.status"):
 		return Yes
+	case !isGemini(f):
+		return Maybe
 	}
-	return Maybe
+	return yesIf(f.Kind("candidates[].content") == Object || f.Has("candidates[].finishReason") ||
+		f.Kind("candidates[].safetyRatings") == Array || f.Kind("promptFeedback") == Object ||
+		f.Kind("usageMetadata") == Object || f.Kind("modelVersion") == String)
 }
 
 // isGemini reports whether f is a GenerateContentResponse.

@@ -70,9 +70,19 @@ func readInteractions(f *Frame, p *Progress) bool {
 			failAs(f, p)
 			return true
 		}
-		return len(kind) > 0 || f.Named("done")
+		return isInteraction(kind) || f.Named("done")
 	}
 	return true
+}
+
+// isInteraction reports whether events of the protocol have the type.
+func isInteraction(kind []byte) bool {
+	area, _, found := bytes.Cut(kind, []byte("."))
+	switch string(area) {
+	case "interaction", "step", "content":
+		return found
+	}
+	return false
 }
 
 // endInteraction notes the status with which an interaction ended.

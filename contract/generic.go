@@ -6,7 +6,7 @@ import "net/http"
 // (HTML standard, section 9.2): it has no end, the end of the body means that
 // the reader should come again, and the last event id is where from. It governs
 // what was asked for with GET, and what no other contract of its set claims; so
-// it belongs at the end of a set. A listening MCP stream is such a stream too.
+// it belongs at the end of a set.
 func eventSource() Contract {
 	return Contract{
 		Protocol: "eventsource",

@@ -6,7 +6,8 @@ import (
 )
 
 // mcp is the contract of what a server of the Model Context Protocol answers to
-// a POST (Streamable HTTP), from revision 2025-03-26 on.
+// a POST (Streamable HTTP), from revision 2025-03-26 on, and of the rest of such
+// an answer, which is fetched with a GET that has a Last-Event-ID.
 //
 // Events of JSON-RPC messages, or of arrays of them (2025-03-26); the response
 // to the request ends the stream, and a response is what has a result or an
@@ -18,7 +19,8 @@ import (
 // In 2026-07-28 there are no ids, and a result may say that it waits for input.
 //
 // Which requests were sent isn't known here: where a batch is answered in
-// several events, the first response looks like the end of all.
+// several events, the first response looks like the end of all. Of a longer
+// array only the first two dozen messages are looked at.
 func mcp() Contract {
 	return Contract{
 		Protocol: "mcp",
@@ -32,8 +34,9 @@ func mcp() Contract {
 }
 
 // mcpListening is the contract of the stream that a GET opens, which has no end
-// ("Listening for Messages from the Server"). One that is opened to fetch the
-// rest of an answer has the response in it.
+// ("Listening for Messages from the Server"). Where the request's header isn't
+// known, one that fetches the rest of an answer passes for such a stream: then
+// the response may be in it, but need not be.
 func mcpListening() Contract {
 	c := mcp()
 	c.EOF, c.Claim = EOFEnds, claimMCPListening
@@ -55,26 +58,44 @@ func mcpSession() Contract {
 	}
 }
 
-// claimMCP takes an answer of a session, and JSON-RPC messages.
+// claimMCP takes what answers a request, or is the rest of such an answer.
 func claimMCP(a *Answer, f *Frame) Claim {
-	switch {
-	case a.Method == http.MethodGet:
+	if isListening(a) {
 		return No
-	case a.Header.Get("Mcp-Session-Id") != "" || isMCP(f):
+	}
+	return claimMessages(a, f)
+}
+
+// claimMCPListening takes the same where a GET asked for what comes.
+func claimMCPListening(a *Answer, f *Frame) Claim {
+	if !isListening(a) {
+		return No
+	}
+	return claimMessages(a, f)
+}
+
+// isListening reports whether a asks for no answer in particular. A GET with an
+// event id asks for the rest of the stream that the id is of ("Resumability and
+// Redelivery"), and that is an answer, unless a listening stream had ids too:
+// such a one is held to end behind another id as well.
+func isListening(a *Answer) bool {
+	return a.Method == http.MethodGet && a.Request.Get("Last-Event-ID") == ""
+}
+
+// claimMessages takes an answer that says that it is MCP's, and JSON-RPC
+// messages.
+func claimMessages(a *Answer, f *Frame) Claim {
+	if saysMCP(a) && !isEndpoint(f) || isMCP(f) {
 		return Yes
 	}
 	return Maybe
 }
 
-// claimMCPListening takes the same where it was asked for with GET.
-func claimMCPListening(a *Answer, f *Frame) Claim {
-	switch {
-	case a.Method != http.MethodGet:
-		return No
-	case a.Header.Get("Mcp-Session-Id") != "" && !isEndpoint(f) || isMCP(f):
-		return Yes
-	}
-	return Maybe
+// saysMCP reports whether a header of the answer, or of its request, is one of
+// the protocol's ("Session Management", "Protocol Version Header").
+func saysMCP(a *Answer) bool {
+	return a.Header.Get("Mcp-Session-Id") != "" ||
+		a.Request.Get("Mcp-Session-Id") != "" || a.Request.Get("Mcp-Protocol-Version") != ""
 }
 
 // claimMCPSession takes the event that such a session begins with.
@@ -95,7 +116,7 @@ func isEndpoint(f *Frame) bool {
 // the Go SDK names "prime".
 func isMCP(f *Frame) bool {
 	switch {
-	case f.Is("[].jsonrpc", "2.0"):
+	case string(f.At("[].jsonrpc", 0)) == "2.0":
 		return true
 	case !f.Is("jsonrpc", "2.0"):
 		return f.Named("prime") && isEmpty(f)

@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/rubicon-go/rubicon/contract"
@@ -49,6 +50,8 @@ func TestMCP(t *testing.T) {
 			state: contract.Failed, operation: "1", failure: mcpFailure},
 		{name: "batch that waits", body: `data: [{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required"}}]` + "\n\n",
 			state: contract.Incomplete, operation: "1", reason: "input_required"},
+		{name: "batch with long errors", body: "data: [" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"`+strings.Repeat("x", 512)+`"}},`, 8) + `{"jsonrpc":"2.0","id":2,"result":{}}]` + "\n\n",
+			state: contract.Failed, operation: "1", failure: contract.Failure{Code: "-32603", Message: strings.Repeat("x", 512)}},
 		{name: "batch of notifications", body: `data: [{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":2,"method":"ping"}]` + "\n\n", state: contract.Interrupted, illegal: true},
 		{name: "batch in pieces, one an error", body: mcpResult + mcpError, state: contract.Failed, operation: "7", failure: mcpFailure},
 
@@ -71,10 +74,60 @@ func TestMCPListening(t *testing.T) {
 	})
 }
 
+// TestMCPResumed has the rest of an answer, fetched by its last event id: it
+// ends with the response, or behind another id, whereas a stream that is only
+// listened to may end anywhere.
+func TestMCPResumed(t *testing.T) {
+	resumed := http.Header{"Last-Event-Id": {"s_3"}, "Mcp-Session-Id": {"s"}}
+	a := contract.Answer{ContentType: "text/event-stream", Method: http.MethodGet, Request: resumed}
+	checkEnds(t, "mcp", a, []wireEnd{
+		{name: "rest of a call", body: "id: s_4\n" + mcpProgress + "id: s_5\n" + mcpResult, state: contract.Completed, operation: "7", cursor: "s_5"},
+		{name: "response without an id", body: mcpResult, state: contract.Completed, operation: "7"},
+		{name: "failed call", body: mcpError, state: contract.Failed, operation: "7", failure: mcpFailure},
+		{name: "closed again", body: "id: s_4\n" + mcpProgress + "event: close\nretry: 300\ndata:\n\n", state: contract.Interrupted, cursor: "s_4"},
+		{name: "no further than before", body: mcpProgress, state: contract.Interrupted, illegal: true},
+		{name: "nothing", body: "", state: contract.Interrupted, illegal: true},
+		{name: "comments", body: ": ping\n\n", state: contract.Interrupted, illegal: true},
+	})
+	listening := http.Header{"Mcp-Session-Id": {"s"}, "Accept": {"text/event-stream"}}
+	a.Request = listening
+	checkEnds(t, "mcp", a, []wireEnd{
+		{name: "listening", body: mcpProgress, state: contract.Completed},
+		{name: "listening to nothing", body: "", state: contract.Completed},
+		{name: "listening with ids", body: "id: s_4\n" + mcpProgress, state: contract.Completed, cursor: "s_4"},
+	})
+	// An id tells a resumed event source nothing of the kind.
+	a.Request = http.Header{"Last-Event-Id": {"7"}}
+	checkEnds(t, "eventsource", a, []wireEnd{
+		{name: "another's stream", body: "data: x\n\n", state: contract.Completed},
+		{name: "another's stream without events", body: "", state: contract.Completed},
+	})
+}
+
+// TestMCPRequestHeader has answers of which only the request says what they
+// are.
+func TestMCPRequestHeader(t *testing.T) {
+	for _, name := range []string{"Mcp-Session-Id", "Mcp-Protocol-Version"} {
+		a := contract.Answer{ContentType: "text/event-stream", Method: http.MethodPost, Request: http.Header{name: {"x"}}}
+		checkEnds(t, "mcp", a, []wireEnd{
+			{name: "nothing", body: "", state: contract.Interrupted, illegal: true},
+			{name: "primed", body: "id: s_0\ndata: \n\n", state: contract.Interrupted, cursor: "s_0"},
+			{name: "error with one of A2A's codes", body: `data: {"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"no"}}` + "\n\n",
+				state: contract.Failed, operation: "7", failure: contract.Failure{Code: "-32001", Message: "no"}},
+		})
+	}
+}
+
 // TestMCPSession has the transport of 2024-11-05, where an answer ends nothing
 // and its error is one answer among others.
 func TestMCPSession(t *testing.T) {
 	const endpoint = "event: endpoint\ndata: /messages/?session_id=1\n\n"
+	for _, header := range []http.Header{nil, {"Mcp-Protocol-Version": {"2025-06-18"}}} {
+		a := contract.Answer{ContentType: "text/event-stream", Method: http.MethodGet, Request: header}
+		checkEnds(t, "mcp", a, []wireEnd{
+			{name: "asked for by a newer client", body: endpoint + mcpError + mcpResult, state: contract.Completed},
+		})
+	}
 	checkEnds(t, "mcp", contract.Answer{ContentType: "text/event-stream"}, []wireEnd{
 		{name: "endpoint", body: endpoint, state: contract.Completed},
 		{name: "answers", body: endpoint + mcpResult + mcpError + mcpProgress, state: contract.Completed},

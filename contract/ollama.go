@@ -12,19 +12,20 @@ func ollama() Contract {
 	return Contract{
 		Protocol: "ollama",
 		Framing:  Lines | Values,
-		Paths:    []string{"model?", "done", "done_reason", "status", "digest?", "id?", "error"},
-		Claim:    claimOllama,
-		Read:     readOllama,
+		Paths: []string{"model?", "done", "done_reason", "status", "digest?", "id?", "error",
+			"created_at?", "message?", "response?"},
+		Claim: claimOllama,
+		Read:  readOllama,
 	}
 }
 
-// claimOllama takes a line with a model and done, or the first status of a
-// transfer.
+// claimOllama takes a line with a model, done and what else an answer has, or
+// the first status of a transfer.
 func claimOllama(_ *Answer, f *Frame) Claim {
 	done := f.Kind("done")
 	switch {
 	case f.Kind("model") == String && (done == True || done == False || f.Has("done_reason")):
-		return Yes
+		return yesIf(f.Kind("created_at") == String || f.Kind("message") == Object || f.Kind("response") == String)
 	case isOllamaStatus(f.Get("status")) && f.Kind("id") == Absent:
 		return Yes
 	}

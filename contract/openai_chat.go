@@ -22,7 +22,8 @@ func openAIChat() Contract {
 			"id", "object", "type", "model?", "choices",
 			"choices[]", "choices[].index", "choices[].finish_reason",
 			"choices[].delta?", "choices[].text?", "choices[].message?",
-			"error", "error.type", "error.code", "error.message",
+			"choices[].error?", "choices[].error.code", "choices[].error.message",
+			"error", "error.type", "error.code", "error.message", "code", "message",
 		},
 		EOF:   EOFAfterStop,
 		Claim: claimChat,
@@ -32,15 +33,20 @@ func openAIChat() Contract {
 
 // claimChat takes a chunk by its choices, and an error in OpenAI's envelope.
 func claimChat(_ *Answer, f *Frame) Claim {
+	return yesIf(isChunk(f) || isChatError(f))
+}
+
+// isChatError reports whether f is an error in OpenAI's envelope. As the first
+// event it need not have more than a message; behind events of others it must
+// have the envelope's members, for a log has errors too.
+func isChatError(f *Frame) bool {
 	switch {
+	case f.late:
+		return f.Has("error.message") && f.Kind("error.type") != Absent && f.Kind("error.code") != Absent && !f.Has("type")
 	case f.Origin == Stray || f.Named("error"):
-		if f.Has("error") {
-			return Yes
-		}
-	case isChunk(f) || f.Kind("error") == Object && f.Has("error.message") && !f.Has("type"):
-		return Yes
+		return f.Has("error")
 	}
-	return Maybe
+	return f.Kind("error") == Object && f.Has("error.message") && !f.Has("type")
 }
 
 // isChunk reports whether f has choices as a chunk has them. Azure's first one
@@ -53,11 +59,12 @@ func isChunk(f *Frame) bool {
 		return true
 	}
 	if !f.Has("choices") {
-		return f.Kind("model") == String
+		return f.Kind("model") == String && f.Kind("id") == String
 	}
 	return f.KindAt("choices[]", 0) == Object &&
 		(f.Kind("choices[].delta") == Object || f.Kind("choices[].message") == Object ||
-			f.Kind("choices[].text") == String || f.Kind("choices[].finish_reason") != Absent)
+			f.Kind("choices[].text") == String && f.Kind("model") == String ||
+			f.Kind("choices[].finish_reason") != Absent)
 }
 
 // readChat reads a chunk, an error or the marker.
@@ -67,7 +74,11 @@ func readChat(f *Frame, p *Progress) bool {
 		p.Finish(Completed)
 		return true
 	case f.Named("error") || f.Has("error"):
+		p.ID(f.Get("id"))
 		failAs(f, p)
+		return true
+	case f.Is("object", "error"): // of servers that have no envelope for it
+		p.Fail(f.Get("type"), f.Get("code"), f.Get("message"))
 		return true
 	case f.Is("type", "ping"): // of gateways to Anthropic
 		p.Ping()
@@ -92,16 +103,35 @@ func readChoice(f *Frame, p *Progress, i int) {
 	if text := f.At("choices[].index", i); text != nil {
 		index = decimal(text)
 	}
-	switch reason := f.At("choices[].finish_reason", i); string(reason) {
-	case "":
-		p.Part(index)
-	case "error": // Mistral, OpenRouter
+	reason := f.At("choices[].finish_reason", i)
+	code, message := f.At("choices[].error.code", i), f.At("choices[].error.message", i)
+	switch outcome := outcomeOfChat(reason); {
+	case f.KindAt("choices[].error", i) == Object && (code != nil || message != nil): // OpenRouter
+		p.Fail(nil, code, message)
+	case outcome == Failed:
 		p.Fail(reason, nil, nil)
-	case "length", "content_filter", "model_length", "insufficient_system_resource":
-		p.StopPart(index, Incomplete, reason)
+	case outcome == Unjudged:
+		p.Part(index)
 	default:
-		p.StopPart(index, Completed, reason)
+		p.StopPart(index, outcome, reason)
 	}
+}
+
+// outcomeOfChat returns what a finish_reason means. Unjudged: it is none.
+// Gateways to Claude and to Gemini are known to pass on their words for it.
+func outcomeOfChat(reason []byte) State {
+	switch string(reason) {
+	case "", "null", "FINISH_REASON_UNSPECIFIED":
+		return Unjudged
+	case "error", "network_error": // Mistral, OpenRouter; Z.ai
+		return Failed
+	case "length", "content_filter", "model_length", "insufficient_system_resource",
+		"sensitive", "abort", // Z.ai; vLLM
+		"max_tokens", "refusal", "pause_turn", "model_context_window_exceeded",
+		"MAX_TOKENS", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII":
+		return Incomplete
+	}
+	return Completed
 }
 
 // doneMarker is the data of the last event of OpenAI's streams.

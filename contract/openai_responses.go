@@ -11,15 +11,16 @@ import "bytes"
 // response.incomplete end the stream (OpenAI, "Streaming events"); events may
 // follow. An error event nests its error in practice, whereas the reference has
 // its members at the top level; response.failed follows it. response.cancelled
-// is a webhook event only and is taken for a failure. The position is the
-// sequence_number.
+// is a webhook event only and is taken for a failure. Look-alikes are known to
+// say response.done, or response.completed of what the status says is not; so
+// the status decides there. The position is the sequence_number.
 func openAIResponses() Contract {
 	return Contract{
 		Protocol: "openai-responses",
 		Framing:  SSE,
 		Paths: []string{
 			"type", "code", "message", "error", "error.type", "error.code", "error.message",
-			"response?", "response.id", "response.error.type", "response.error.code", "response.error.message",
+			"response?", "response.id", "response.status", "response.error.type", "response.error.code", "response.error.message",
 			"response.incomplete_details.reason", "item_id?", "output_index?",
 		},
 		Cursor: "sequence_number",
@@ -34,7 +35,7 @@ func openAIResponses() Contract {
 func namesOfResponses(name []byte) Use {
 	switch string(name) {
 	case "response.created", "response.queued", "response.in_progress",
-		"response.completed", "response.failed", "response.incomplete", "response.cancelled":
+		"response.completed", "response.done", "response.failed", "response.incomplete", "response.cancelled":
 		return Read
 	case "keepalive":
 		return Read
@@ -67,13 +68,12 @@ func claimResponses(_ *Answer, f *Frame) Claim {
 func readResponses(f *Frame, p *Progress) bool {
 	p.ID(f.Get("response.id"))
 	switch kind := f.Get("type"); string(kind) {
-	case "response.completed":
-		p.Finish(Completed)
+	case "response.completed", "response.done":
+		endResponse(f, p, f.Get("response.status"))
 	case "response.incomplete":
-		p.Stop(Incomplete, f.Get("response.incomplete_details.reason"))
-		p.Finish(Incomplete)
+		endResponse(f, p, []byte("incomplete"))
 	case "response.failed", "response.cancelled":
-		p.Fail(f.Get("response.error.type"), f.Get("response.error.code"), f.Get("response.error.message"))
+		endResponse(f, p, []byte("failed"))
 	case "keepalive":
 		p.Ping()
 	case "error":
@@ -86,6 +86,19 @@ func readResponses(f *Frame, p *Progress) bool {
 		return bytes.HasPrefix(kind, []byte("response.")) || string(f.Text()) == doneMarker
 	}
 	return true
+}
+
+// endResponse notes the status with which a response ended.
+func endResponse(f *Frame, p *Progress, status []byte) {
+	switch string(status) {
+	case "incomplete":
+		p.Stop(Incomplete, f.Get("response.incomplete_details.reason"))
+		p.Finish(Incomplete)
+	case "failed", "cancelled":
+		p.Fail(f.Get("response.error.type"), f.Get("response.error.code"), f.Get("response.error.message"))
+	default:
+		p.Finish(Completed)
+	}
 }
 
 // failResponses reads an error event in either of its forms.

@@ -17,8 +17,8 @@ import (
 // recorded is where the recorded bodies are, if they are there at all.
 const recorded = "../../shared/streams"
 
-// later are the protocols in the manifest that no contract of Known governs
-// yet. What is in it is not compared.
+// later are the protocols in the manifest whose bodies are no lines: framed
+// returns these.
 var later = map[string]bool{
 	"bedrock-agent": true, "bedrock-converse": true, "bedrock-invoke": true, "gemini-json-array": true,
 }

@@ -244,8 +244,11 @@ func TestFull(t *testing.T) {
 		full bool
 		last string // the text of the last value
 	}{
-		{`{"x":[` + strings.Repeat(`{"i":"v"},`, maxValues-1) + `{"i":"last"}]}`, maxValues, false, "last"},
-		{`{"x":[` + strings.Repeat(`{"i":"v"},`, maxValues-1) + `{"i":"last"},{"i":"lost"}]}`, maxValues, true, "last"},
+		{`{"x":[` + strings.Repeat(`{"i":"v"},`, maxElements-1) + `{"i":"last"}]}`, maxElements, false, "last"},
+		{`{"x":[` + strings.Repeat(`{"i":"v"},`, maxElements-1) + `{"i":"last"},{"i":"lost"}]}`, maxElements, true, "last"},
+		{`{"x":[` + strings.Repeat(`{"i":"v"},`, maxValues) + `{"i":"lost"}],"a":"last"}`, maxElements + 1, true, "last"},
+		{`{"a":"v"` + strings.Repeat(`,"a":"v"`, maxValues-2) + `,"a":"last","a":"lost"}`, maxValues, true, "last"},
+		{`{"x":[` + strings.Repeat(`{"i":"`+long+`"},`, 8) + `{"i":"` + long + `"}],"a":"last"}`, 10, false, "last"},
 		{`{"a":"` + long + `"}`, 1, false, long[:maxText]},
 		{`{"a":"` + long + `","a":"` + long + `","a":"` + long + `","a":"` + long + `","b":"z"}`, 5, false, ""},
 	} {

@@ -15,17 +15,22 @@ const (
 )
 
 // Bounds of what is kept of one frame. A chunk with more choices than fit is
-// not fully known, and a longer text is kept up to its bound.
+// not fully known, and a longer text is kept up to its bound. An array has no
+// bound to its length, so what is behind its first element leaves room for what
+// comes once: a message of many parts may stand before the state of a task.
 const (
-	maxValues = 64
-	maxText   = 512
-	maxTexts  = 2048
+	maxValues   = 96
+	maxElements = 80
+	maxText     = 512
+	maxTexts    = 2048
+	maxEach     = 1024
 )
 
 // A values holds the values of a frame that paths led to, in their order.
 type values struct {
 	n    int
 	full bool // there were more
+	drop bool // the last one was one of these
 	list [maxValues]found
 	used int
 	text [maxTexts]byte
@@ -43,12 +48,16 @@ type found struct {
 }
 
 // reset forgets all.
-func (v *values) reset() { v.n, v.used, v.full = 0, 0, false }
+func (v *values) reset() { v.n, v.used, v.full, v.drop = 0, 0, false, false }
 
 // begin adds a value without text and returns its index. What does not fit is
 // dropped, and its text with it: the index is -1.
 func (v *values) begin(leaf int16, k Kind, index int32) int16 {
-	if v.n == maxValues {
+	limit := maxValues
+	if index > 0 {
+		limit = maxElements
+	}
+	if v.drop = v.n >= limit; v.drop {
 		v.full = true
 		return -1
 	}
@@ -59,11 +68,15 @@ func (v *values) begin(leaf int16, k Kind, index int32) int16 {
 
 // add adds text to the last value.
 func (v *values) add(p []byte) {
-	if v.full {
+	if v.drop {
 		return
 	}
-	last := &v.list[v.n-1]
-	n := copy(v.text[v.used:min(maxTexts, int(last.from)+maxText)], p)
+	last, limit := &v.list[v.n-1], maxTexts
+	if last.index > 0 {
+		limit = maxEach
+	}
+	end := max(v.used, min(limit, int(last.from)+maxText))
+	n := copy(v.text[v.used:end], p)
 	last.size += uint16(n)
 	last.cut = last.cut || n < len(p)
 	v.used += n

@@ -1,5 +1,7 @@
 package contract
 
+import "bytes"
+
 // vercelUI is the contract of the UI message stream of Vercel's AI SDK.
 //
 // Data-only events with a type; finish ends the message, and data: [DONE] the
@@ -66,8 +68,21 @@ func readVercelUI(f *Frame, p *Progress) bool {
 			return true
 		}
 		return false
+	default:
+		return isVercelPart(f.Get("type"))
 	}
 	return true
+}
+
+// isVercelPart reports whether the parts of a message have the type. Behind a
+// hyphen it says what happens to the part, or the name of one's own data.
+func isVercelPart(kind []byte) bool {
+	area, _, _ := bytes.Cut(kind, []byte("-"))
+	switch string(area) {
+	case "start", "finish", "text", "reasoning", "tool", "data", "source", "file", "message":
+		return true
+	}
+	return false
 }
 
 // stopOfVercel returns what a finish reason means. Most streams give none.

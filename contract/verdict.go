@@ -14,6 +14,7 @@ type verdict struct {
 	open   bool // the body is an array that is not closed
 	ending bool // the rest is a part of the event that ends the stream
 	amiss  bool // the rest is a part of a failure
+	more   bool // the rest is a part of another output than those with a stop reason
 }
 
 // judge weighs what lies behind the last event.
@@ -27,22 +28,23 @@ func (w *Watcher) judge() verdict {
 	if f := e.pending(); f != nil {
 		v.weigh(e, f)
 	}
-	if f := e.pendingStray(); f != nil && v.adopt(e, f) {
+	if f := e.pendingStray(); f != nil && (v.rule != nil || !e.begun) && v.adopt(e, f) {
 		v.fails(f)
 	}
 	if v.rule == nil && e.phase == seeking {
-		v.rule = e.byAnswer()
+		v.rule = v.byAnswer(e)
 	}
 	return v
 }
 
 // byAnswer returns the rule that governs an answer in which no frame tells it,
-// or nil.
-func (e *engine) byAnswer() *rule {
+// or nil. What governs if no other does needs a body that is framed as it says:
+// bytes without a frame in them are no such body, whatever their type.
+func (v *verdict) byAnswer(e *engine) *rule {
 	alive, spare := e.alive, e.spare
 	defer func() { e.alive, e.spare = alive, spare }()
 	e.inner = Frame{state: plain}
-	if r := e.claimant(&e.inner); r != nil {
+	if r := e.claimant(&e.inner); r != nil || v.frames == 0 && v.rest != wire.Clean {
 		return r
 	}
 	return e.otherwise()
@@ -132,6 +134,7 @@ func (v *verdict) line(f *Frame) {
 		v.p, v.rest = q, wire.Clean
 	default:
 		v.ending = q.finished != Unjudged
+		v.more = v.p.ended() && !q.ended()
 	}
 }
 
@@ -150,6 +153,7 @@ func (v *verdict) half(f *Frame) {
 	v.rule.Read(f, &q)
 	v.amiss = q.failed && !v.p.failed
 	v.ending = q.finished != Unjudged
+	v.more = v.p.ended() && !q.ended()
 }
 
 // state returns the state, whether the body may end so, and whether all output
@@ -165,6 +169,8 @@ func (v *verdict) state(eventID bool) (s State, legal, complete bool) {
 		return v.p.finished, true, false
 	case v.misfit():
 		return Unjudged, true, false
+	case v.more:
+		return Interrupted, false, false
 	case v.amiss || v.open:
 		return Interrupted, false, ended || v.p.finished != Unjudged
 	}

@@ -21,6 +21,10 @@
 // without a word, [Refused] is an address at which nobody listens, and
 // [Unanswered] one at which a connection is never established.
 //
-// Everything runs on 127.0.0.1, on ports that the system picks. Close ends each
-// of these and returns when its goroutines have ended.
+// [CheckContract] is for who writes a contract of their own for a streamed
+// protocol: it compares what the contract says of recorded bodies, cut and
+// changed in many ways, with what must be said of them.
+//
+// Everything that listens does so on 127.0.0.1, on ports that the system picks.
+// Close ends each of these and returns when its goroutines have ended.
 package rubicontest
