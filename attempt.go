@@ -282,8 +282,8 @@ func asked(h http.Header, body []byte, now time.Time) time.Time {
 	var at time.Time
 	if d, ok := retryAfter(h, now); ok {
 		at = after(now, d)
-	} else if hint := retryInfo(body); hint.ok {
-		at = after(now, hint.delay)
+	} else if d := max(resets(h, now), retryInfo(body).delay); d > 0 {
+		at = after(now, d)
 	}
 	return at
 }
@@ -325,10 +325,8 @@ func (c *call) schedule(a *Attempt) {
 }
 
 // answer returns the answer in hand.
-func (c *call) answer(d Decision) *http.Response {
-	if d.Action == Report {
-		c.discourage()
-	}
+func (c *call) answer() *http.Response {
+	c.discourage()
 	return c.res
 }
 

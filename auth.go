@@ -267,7 +267,7 @@ func (c *call) unrenewed(d Decision, err error) (*http.Response, error) {
 		return c.finish(d)
 	}
 	if failed.Kind == AuthStillRejected || c.res != nil && d.Action != Refresh {
-		return c.answer(d), nil
+		return c.answer(), nil
 	}
 	mine := *failed
 	if c.res != nil {

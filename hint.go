@@ -108,6 +108,73 @@ func saysNo(h http.Header) bool {
 	return h.Get("X-Should-Retry") == "false" || h.Get("Stripe-Should-Retry") == "false"
 }
 
+// rateLimits pairs the headers that say how much of a limit is left with those
+// that say when it is full again: OpenAI's, Groq's and Azure's; Anthropic's;
+// GitHub's and Together's; the early drafts of the IETF's.
+var rateLimits = [...][2]string{
+	{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"},
+	{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
+	{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
+	{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
+	{"Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"},
+	{"Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset"},
+	{"X-Ratelimit-Remaining", "X-Ratelimit-Reset"},
+	{"Ratelimit-Remaining", "Ratelimit-Reset"},
+}
+
+// resets returns how long it is until every limit of which nothing is left is
+// full again, as far as the answer tells; 0 if it does not.
+func resets(h http.Header, now time.Time) time.Duration {
+	var wait time.Duration
+	for _, names := range rateLimits {
+		if field(h, names[0]) == "0" {
+			wait = max(wait, untilReset(field(h, names[1]), now))
+		}
+	}
+	for _, policy := range h.Values("Ratelimit") {
+		wait = max(wait, policyReset(policy))
+	}
+	return wait
+}
+
+// untilReset reads a reset in the forms that are in use: a Go duration
+// (OpenAI), a time of RFC 3339 (Anthropic), seconds since 1970 (GitHub), or
+// seconds from now. Every other asks for no wait.
+func untilReset(s string, now time.Time) time.Duration {
+	if d, ok := decimal(s, time.Second); ok {
+		if epoch := 1_000_000_000 * time.Second; d > epoch && d < longestWait {
+			return time.Unix(int64(d/time.Second), 0).Sub(now)
+		}
+		return d
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return d
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t.Sub(now)
+	}
+	return 0
+}
+
+// policyReset reads an item of the RateLimit field in the form of
+// draft-ietf-httpapi-ratelimit-headers-08: "name";r=0;t=295.
+func policyReset(item string) time.Duration {
+	var wait time.Duration
+	empty := false
+	for param := range strings.SplitSeq(item, ";") {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(param), "="); name {
+		case "r":
+			empty = value == "0"
+		case "t":
+			wait, _ = decimal(value, time.Second)
+		}
+	}
+	if !empty {
+		return 0
+	}
+	return wait
+}
+
 // A hint is what an error body says about trying again. The zero hint says
 // nothing.
 type hint struct {

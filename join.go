@@ -78,6 +78,9 @@ func (c *call) join() error {
 		return err
 	}
 	c.budget = budget
+	if c.op == nil && !isSafe(c.req.Method) {
+		return c.joinMarked()
+	}
 	if c.op == nil {
 		c.joinAlone()
 		return nil
@@ -99,9 +102,22 @@ func (c *call) join() error {
 
 // joinAlone gives the call a record of its own.
 func (c *call) joinAlone() {
-	c.budget, _ = c.t.budget()
 	c.r, c.n = &c.own, 1
 	c.document()
+}
+
+// joinMarked gives the call the record of the SDK's call that the request says
+// it belongs to, else one of its own.
+func (c *call) joinMarked() error {
+	c.r, c.n = &c.own, 1
+	if err := c.claimMarked(); err != nil {
+		return err
+	}
+	c.document()
+	if c.mark.reads {
+		return c.refresh()
+	}
+	return nil
 }
 
 // joinNamed takes over what the journal knows of a named operation.

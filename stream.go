@@ -25,18 +25,20 @@ type Stall struct {
 	// an attempt in flight.
 	Head time.Duration
 
-	// FirstEvent bounds the time from the head of a streamed answer to its
-	// first event that shows progress. It does not bind streams that are only
-	// listened to, those of requests with a safe method.
+	// FirstEvent bounds the time that Reads of a streamed answer wait for its
+	// first event that shows progress; what the reader does between two Reads
+	// does not count. It does not bind streams that are only listened to, those
+	// of requests with a safe method, nor those that stay compressed because
+	// the caller asked for it.
 	FirstEvent time.Duration
 
 	// Bytes bounds the time that one Read of an answer's body may wait for
 	// bytes, whoever reads: layers above drain bodies too.
 	Bytes time.Duration
 
-	// Progress bounds the time between events of a streamed answer. Comments
-	// and pings are bytes and no progress. Like FirstEvent it does not bind
-	// streams that are only listened to.
+	// Progress bounds the time that Reads of a streamed answer wait from one
+	// event to the next. Comments and pings are bytes and no progress. It binds
+	// what FirstEvent binds.
 	Progress time.Duration
 }
 
@@ -232,6 +234,10 @@ func conclude(how ending, end contract.End, ans answered, opaque bool) (Attempt,
 	switch {
 	case how == corrupt:
 		return a, ErrUnverified
+	case how == cut && end.ByEOF && ans.safe:
+		return a, nil
+	case how == cut && end.ByEOF:
+		return a, ErrInterrupted
 	case end.State == contract.Completed:
 		return is(ReachTerminal, VerdictSucceeded, ProofStream), nil
 	case end.State == contract.Incomplete:
@@ -260,7 +266,7 @@ func conclude(how ending, end contract.End, ans answered, opaque bool) (Attempt,
 // io.EOF where the protocol has said its word, else what the transport said.
 func (ans answered) error(how ending, err, condition error, a Attempt, end contract.End) error {
 	switch {
-	case condition == nil && how == cut && (end.State == contract.Completed || end.State == contract.Incomplete):
+	case condition == nil && how == cut && !end.ByEOF && (end.State == contract.Completed || end.State == contract.Incomplete):
 		return io.EOF
 	case condition == nil:
 		return err
@@ -346,7 +352,6 @@ func (b *body) watch(t *Transport, res *http.Response) {
 	}
 	if !b.answer.safe && b.watcher != nil && b.side == nil {
 		b.limits.first, b.limits.progress = t.Stall.FirstEvent, t.Stall.Progress
-		b.limits.since = time.Now()
 	}
 }
 
@@ -384,8 +389,8 @@ func field(h http.Header, name string) string {
 // limits bound the silence of one body.
 type limits struct {
 	bytes, first, progress time.Duration
-	since                  time.Time // the head, or the last event that showed progress
-	events                 int64     // that showed progress
+	quiet                  time.Duration // that Reads waited since the last event that showed progress
+	events                 int64         // that showed progress
 	stalled                atomic.Bool
 }
 
@@ -395,7 +400,7 @@ func (l *limits) saw(w *contract.Watcher) {
 		return
 	}
 	if n := w.Progress(); n > l.events {
-		l.events, l.since = n, time.Now()
+		l.events, l.quiet = n, 0
 	}
 }
 
@@ -407,7 +412,7 @@ func (l *limits) next() (time.Duration, string) {
 		event = l.first
 	}
 	if event > 0 {
-		if left := max(time.Until(l.since.Add(event)), 1); limit <= 0 || left < limit {
+		if left := max(event-l.quiet, 1); limit <= 0 || left < limit {
 			return left, "progress of the stream"
 		}
 	}
@@ -424,8 +429,10 @@ func (l *limits) read(b *body, p []byte) (int, error) {
 		l.stalled.Store(true)
 		b.rc.Close()
 	})
+	begun := time.Now()
 	n, err := b.rc.Read(p)
 	timer.Stop()
+	l.quiet += time.Since(begun)
 	if err != nil && l.stalled.Load() && !b.closed.Load() {
 		err = fmt.Errorf("%w: no %s within its limit", ErrStalled, what)
 	}

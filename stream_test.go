@@ -476,3 +476,59 @@ func TestLeavingEarly(t *testing.T) {
 		}
 	}
 }
+
+// TestCutIsNoEnd: where a protocol's only end is that of the body, a body that
+// was cut has none, though its last event is whole.
+func TestCutIsNoEnd(t *testing.T) {
+	line := `{"status":"Pulling fs layer","progressDetail":{},"id":"a3ed95caeb02"}` + "\r\n"
+	docker := rubicontest.Act().Stream(line, line).Header("Content-Type", "application/json")
+	for name, fault := range map[string]rubicontest.Fault{
+		"reset": docker.Cut(len(line)).Reset(), "cut": docker.Cut(len(line)).Close(), "whole": docker,
+	} {
+		s, tr := start(t, rubicontest.H1, fault)
+		got, op := stream(t, tr, s.URL+"/v1.47/images/create?fromImage=alpine")
+		if name == "whole" != (got.err == nil) || name != "whole" && !errors.Is(got.err, rubicon.ErrInterrupted) {
+			t.Errorf("docker, %s: %v", name, got.err)
+		}
+		if op.Outcome() != rubicon.Succeeded { // its head, of plain JSON, has settled it
+			t.Errorf("docker, %s: %v", name, op.Outcome())
+		}
+	}
+	events := sse("data: 1\n\n", "data: 2\n\n").Cut(9).Reset()
+	s, tr := start(t, rubicontest.H1, events)
+	if got, op := stream(t, tr, s.URL+"/threads/t/runs/stream"); !errors.Is(got.err, rubicon.ErrInterrupted) || op.Outcome() != rubicon.Interrupted {
+		t.Errorf("LangGraph: %v, %v", got.err, op.Outcome())
+	}
+	s, tr = start(t, rubicontest.H1, events)
+	if got := send(t.Context(), tr, http.MethodGet, s.URL, ""); got.err == nil || errors.Is(got.err, rubicon.ErrInterrupted) {
+		t.Errorf("a reset while listening: %v, want net/http's own error", got.err)
+	}
+}
+
+// TestSlowReader: the limits on events bind the server, and not a reader that
+// takes its time, as one does that runs a tool between two events.
+func TestSlowReader(t *testing.T) {
+	both(t, func(t *testing.T, p rubicontest.Protocol) {
+		s, tr := start(t, p, sse(chatText, chatText, chatText, chatStop, chatDone))
+		tr.Stall = rubicon.Stall{FirstEvent: 2 * time.Second, Progress: 2 * time.Second}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := tr.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		buf := make([]byte, 200)
+		for range 2 {
+			time.Sleep(2100 * time.Millisecond)
+			if _, err := res.Body.Read(buf); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := io.ReadAll(res.Body); err != nil {
+			t.Error(err)
+		}
+	})
+}

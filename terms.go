@@ -4,7 +4,6 @@ import "time"
 
 // document looks up what is known of the request's endpoint.
 func (c *call) document() {
-	c.endpoint = c.t.endpoint(c.req)
 	c.terms = Terms{
 		Kind:       c.kind(),
 		Safe:       isSafe(c.req.Method),

@@ -90,6 +90,13 @@ type Transport struct {
 	// Stall bounds silence. Zero: no bound.
 	Stall Stall
 
+	// PlainErrors returns every refusal as an error. Without it, SDKs for Go
+	// that repeat a request after any error of their transport are given a
+	// response in its place, after which they stop: status 400, marked by
+	// [LocalHeader], with a body that ends with the error. Those are OpenAI's,
+	// Anthropic's and Google's genai, known by the headers that they set.
+	PlainErrors bool
+
 	// Journal keeps the records of named operations. Nil: the transport's own
 	// [MemoryJournal].
 	Journal Journal
@@ -104,6 +111,7 @@ type Transport struct {
 	set      *contract.Set
 	invalid  error // of Budget, Auth or Contracts
 	trust    *trust
+	marked   markedCalls
 
 	standsFor *http.Transport // tests: what a stub in Base stands for
 }
@@ -128,9 +136,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.op, c.body = op, req.Body
 	defer c.leave()
 	if err := c.join(); err != nil {
-		return nil, err
+		return c.refused(err)
 	}
-	return c.run()
+	res, err := c.run()
+	if err != nil {
+		return c.refused(err)
+	}
+	return res, nil
 }
 
 // roundTripSafe makes the first attempt of a request with a safe method, which
@@ -143,6 +155,7 @@ func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request) (*h
 	}
 	c := newCall(t, base, req)
 	defer c.leave()
+	c.budget, _ = t.budget()
 	c.joinAlone()
 	c.r.rec.Terms = c.terms
 	c.r.rec.Fold(Fact{N: 1, Attempt: Attempt{Call: 1, Begun: start}})
@@ -284,6 +297,9 @@ type call struct {
 	own  request    // r of a request without an operation
 	n    int        // the number of this call in its operation
 
+	mark   mark        // of a request without an operation
+	marked *markedCall // that r is the record of; nil without a mark
+
 	lasting context.Context // of a named operation: outlives the caller's
 
 	endpoint    *Endpoint // nil: nothing is documented
@@ -316,6 +332,7 @@ var idleCalls = sync.Pool{New: func() any { return new(call) }}
 func newCall(t *Transport, base http.RoundTripper, req *http.Request) *call {
 	c := idleCalls.Get().(*call)
 	c.t, c.base, c.req = t, base, req
+	c.endpoint = t.endpoint(req)
 	return c
 }
 
@@ -354,6 +371,7 @@ func (c *call) run() (*http.Response, error) {
 			continue
 		}
 		if a := c.attempt(ticket); a.Verdict == VerdictSucceeded || !a.Ended {
+			c.discourage()
 			return c.res, nil
 		}
 	}
@@ -366,6 +384,7 @@ func (c *call) leave() {
 	}
 	if c.r != nil {
 		c.r.leave()
+		c.leaveMarked()
 	}
 	if b, ok := c.req.Body.(*rewindable); ok {
 		b.finish()
@@ -513,7 +532,7 @@ func (c *call) finish(d Decision) (*http.Response, error) {
 	ctx := c.req.Context()
 	switch {
 	case c.res != nil && ctx.Err() == nil:
-		return c.answer(d), nil
+		return c.answer(), nil
 	case c.tries > 0 || ctx.Err() != nil:
 	case d.Action == Wait:
 		return c.giveUp(d, ErrInProgress)
@@ -531,7 +550,7 @@ func (c *call) giveUp(d Decision, also ...error) (*http.Response, error) {
 	switch {
 	case c.res == nil:
 	case c.req.Context().Err() == nil:
-		return c.answer(d), nil
+		return c.answer(), nil
 	default:
 		c.res.Body.Close()
 	}

@@ -61,6 +61,10 @@ type End struct {
 	// should pay for it again.
 	Complete bool
 
+	// ByEOF: the protocol has no end of its own, and State is what it is only if
+	// the body has ended by itself. A cut after a whole event leaves it open.
+	ByEOF bool
+
 	// Torn: a part of an event lies behind the last whole one.
 	Torn bool
 
@@ -125,5 +129,6 @@ func (w *Watcher) End() End {
 		}
 	}
 	end.State, end.Legal, end.Complete = v.state(end.EventID)
+	end.ByEOF = v.rule != nil && v.rule.EOF == EOFEnds && v.p.finished == Unjudged && end.State != Failed
 	return end
 }

@@ -89,6 +89,11 @@ var ladder = map[string]rule{
 		never:   map[string]string{"log": quiet["log"]},
 		why:     "rung 3 speaks database/sql; the caller chooses the driver",
 	},
+	self + "/tokenfile": {
+		modules: []string{"golang.org/x/oauth2"},
+		never:   map[string]string{"log": quiet["log"], "net/http": "a file store has nobody to talk to"},
+		why:     "rung 3 is a store for the root's credentials, which it satisfies by its methods alone",
+	},
 	self + "/rubicontest": {
 		own:     []string{self + "/contract"},
 		modules: []string{"golang.org/x/net", "golang.org/x/text"}, // x/text is of x/net

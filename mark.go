@@ -1,0 +1,249 @@
+package rubicon
+
+import (
+	"container/list"
+	"encoding/json"
+	"hash/maphash"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A mark is what a request without an operation says about the one call of an
+// SDK that it is an attempt of. Attempts with the same mark share one record
+// and one budget; a mark never licenses anything.
+type mark struct {
+	id    string // of the call; "" if the request names none
+	count int    // of earlier attempts, as the request declares it; 0: this is the first, or it does not say
+	hash  bool   // the call is known by what the request asks for
+	reads bool   // the body was read to find out
+}
+
+// markOf returns the mark of an unsafe request. keyHeader is the header of its
+// endpoint's idempotency contract, "" without one.
+func markOf(req *http.Request, keyHeader string) mark {
+	h := req.Header
+	stainless := h.Get("X-Stainless-Retry-Count")
+	switch {
+	case field(h, "Amz-Sdk-Invocation-Id") != "":
+		return mark{id: "aws " + field(h, "Amz-Sdk-Invocation-Id")}
+	case field(h, "X-Goog-Gcs-Idempotency-Token") != "":
+		return mark{id: "google " + field(h, "X-Goog-Gcs-Idempotency-Token")}
+	case googleInvocation(h) != "":
+		return mark{id: "google " + googleInvocation(h)}
+	case keyHeader != "" && h.Get(keyHeader) != "":
+		return mark{id: "key " + h.Get(keyHeader)}
+	case stainless != "" && h.Get(keyHeaderName) != "":
+		return mark{id: "key " + h.Get(keyHeaderName)}
+	case stainless != "":
+		count, _ := strconv.Atoi(stainless)
+		return mark{count: max(count, 0), hash: req.GetBody != nil || !hasBody(req)}
+	case field(h, "Mcp-Session-Id") != "" && req.GetBody != nil && hasBody(req):
+		return mark{id: mcpRequest(req), reads: true}
+	}
+	return mark{}
+}
+
+// googleInvocation returns the call's id in the client header of Google's Go
+// libraries: "gccl-invocation-id/<uuid> gccl-attempt-count/<n>".
+func googleInvocation(h http.Header) string {
+	_, rest, _ := strings.Cut(field(h, "X-Goog-Api-Client"), "gccl-invocation-id/")
+	id, _, _ := strings.Cut(rest, " ")
+	return id
+}
+
+// longestRequest bounds what of a body is read for the id of a JSON-RPC request.
+const longestRequest = 1 << 20
+
+// mcpRequest returns what tells one JSON-RPC request of an MCP session from the
+// others: all of its body, which has an id that the session uses once (MCP,
+// base protocol, requests). A notification has none and may come twice.
+func mcpRequest(req *http.Request) string {
+	body, err := req.GetBody()
+	if err != nil {
+		return ""
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, longestRequest+1))
+	if err != nil || len(text) > longestRequest {
+		return ""
+	}
+	var message struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if json.Unmarshal(text, &message) != nil || message.Method == "" || len(message.ID) == 0 || string(message.ID) == "null" {
+		return ""
+	}
+	return "mcp " + field(req.Header, "Mcp-Session-Id") + " " + strconv.FormatUint(maphash.Bytes(bodySeed, text), 16)
+}
+
+// A markKey is where a marked call is found again: within its origin and under
+// its credential.
+type markKey struct {
+	scheme, host string
+	credential   uint64
+	id           string
+}
+
+// key returns where the call with the given id is found.
+func (m *mark) key(req *http.Request, id string) markKey {
+	var h maphash.Hash
+	h.SetSeed(bodySeed)
+	for _, name := range [...]string{authorizationHeader, "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+		h.WriteString(field(req.Header, name))
+		h.WriteByte(0)
+	}
+	return markKey{req.URL.Scheme, strings.ToLower(req.URL.Host), h.Sum64(), id}
+}
+
+// idOfHash names the call of a request by what it asks for.
+func idOfHash(req *http.Request) (string, error) {
+	id := identify(req)
+	if err := id.sum(); err != nil {
+		return "", err
+	}
+	return strings.Join([]string{"hash", id.method, id.path, id.query, strconv.FormatUint(id.hash, 16)}, " "), nil
+}
+
+// A markedCall is the record of one call of an SDK, whatever attempts it makes.
+type markedCall struct {
+	request
+	key     markKey
+	calls   int       // RoundTrips so far; under markedCalls.mu
+	running bool      // one of them is under way; under markedCalls.mu
+	seen    time.Time // when the last one ended; under markedCalls.mu
+	where   *list.Element
+}
+
+// The bounds of what is remembered of calls that no operation holds together.
+const (
+	maxMarked  = 1024
+	longMarked = 5 * time.Minute
+)
+
+// A markedCalls remembers the calls of SDKs that went through a transport
+// lately. The zero value is ready.
+type markedCalls struct {
+	mu     sync.Mutex
+	byKey  map[markKey]*markedCall
+	oldest list.List // of *markedCall, by the time they were seen
+}
+
+// claim returns the call that is known under key, as one under way, or nil.
+// busy says that an attempt of it is under way already.
+func (m *markedCalls) claim(key markKey, now time.Time) (known *markedCall, busy bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known = m.byKey[key]
+	switch {
+	case known == nil:
+		return nil, false
+	case known.running:
+		return known, true
+	case now.Sub(known.seen) > longMarked:
+		m.dropLocked(known)
+		return nil, false
+	}
+	known.running = true
+	known.calls++
+	return known, false
+}
+
+// add remembers c under its key, in place of what was there.
+func (m *markedCalls) add(c *markedCall, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := m.byKey[c.key]; last != nil {
+		m.dropLocked(last)
+	}
+	if len(m.byKey) >= maxMarked {
+		m.dropLocked(m.oldest.Front().Value.(*markedCall))
+	}
+	if m.byKey == nil {
+		m.byKey = make(map[markKey]*markedCall)
+	}
+	c.seen = now
+	c.where = m.oldest.PushBack(c)
+	m.byKey[c.key] = c
+}
+
+// leave says that a RoundTrip of c is over.
+func (m *markedCalls) leave(c *markedCall, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c.running, c.seen = false, now
+	if m.byKey[c.key] == c {
+		m.oldest.MoveToBack(c.where)
+	}
+}
+
+// dropLocked forgets c.
+func (m *markedCalls) dropLocked(c *markedCall) {
+	delete(m.byKey, c.key)
+	m.oldest.Remove(c.where)
+}
+
+// claimMarked gives a call without an operation the record of the SDK's call
+// that it is an attempt of, as far as the request tells.
+func (c *call) claimMarked() error {
+	keyHeader := ""
+	if c.endpoint != nil {
+		keyHeader = c.endpoint.KeyHeader
+	}
+	c.mark = markOf(c.req, keyHeader)
+	m := &c.mark
+	if m.id == "" && m.hash && m.count > 0 {
+		id, err := idOfHash(c.req)
+		if err != nil {
+			return err
+		}
+		m.id, m.reads = id, true
+	}
+	if m.id == "" {
+		return nil
+	}
+	key := m.key(c.req, m.id)
+	known, busy := c.t.marked.claim(key, time.Now())
+	switch {
+	case busy && m.hash: // of two calls alike
+		return nil
+	case busy:
+		c.r = &known.request
+		rec := c.r.record()
+		return c.r.lost(c.req, &rec, Decide(rec, time.Now()), ErrInProgress).until(c.req.Context()).returned()
+	case known == nil && m.hash: // the first attempt was not seen, or is forgotten
+		return nil
+	case known == nil:
+		known = &markedCall{key: key, calls: 1, running: true}
+		c.t.marked.add(known, time.Now())
+	}
+	c.marked, c.r, c.n = known, &known.request, known.calls
+	return nil
+}
+
+// leaveMarked ends the call's part in its SDK's call. The first attempt of one
+// that is known by its contents only is remembered if it did not succeed.
+func (c *call) leaveMarked() {
+	now := time.Now()
+	switch {
+	case c.marked != nil:
+		c.t.marked.leave(c.marked, now)
+	case !c.mark.hash || c.r != &c.own || c.kept || c.tries == 0:
+	default:
+		rec := c.own.record()
+		if rec.settled() {
+			return
+		}
+		id, err := idOfHash(c.req)
+		if err != nil {
+			return
+		}
+		known := &markedCall{key: c.mark.key(c.req, id), calls: 1}
+		known.rec, known.cause = rec, c.own.lastCause()
+		c.t.marked.add(known, now)
+	}
+}
