@@ -139,7 +139,7 @@ func (c *call) outgoing(ctx context.Context) *http.Request {
 		}
 	}
 	if c.token != nil {
-		c.setCredential(out.Header)
+		c.t.Auth.setCredential(out.Header, c.token)
 	}
 	// net/http takes a GetBody, and an idempotency key, as permission to send
 	// again by itself. It looks for the key under its canonical name only.

@@ -3,6 +3,7 @@ package rubicon
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -90,7 +91,7 @@ func (a *Auth) scheme(tok *token) string {
 	if a.header() != authorizationHeader {
 		return ""
 	}
-	return strings.ToLower(tok.oauth.Type())
+	return tok.scheme
 }
 
 // covers returns the origin that req goes to, if the credential may go there
@@ -141,6 +142,9 @@ func (a *Auth) lists(u *url.URL) (string, bool) {
 // isOrigin reports whether u belongs to origin (RFC 6454 section 4).
 func isOrigin(origin string, u *url.URL) bool {
 	scheme, authority, _ := strings.Cut(strings.TrimSuffix(origin, "/"), "://")
+	if scheme == u.Scheme && authority == u.Host {
+		return true
+	}
 	return strings.EqualFold(scheme, u.Scheme) &&
 		strings.EqualFold(bareHost(scheme, authority), bareHost(scheme, u.Host))
 }
@@ -198,6 +202,56 @@ func classifyRejection(res *http.Response, scheme string) (class Rejection, scop
 	return class, false
 }
 
+// A signed is the credential that goes with a request, and where to.
+type signed struct {
+	auth   *Auth
+	origin string // "": none goes
+	token  *token // nil: it has to be renewed first
+}
+
+// sign returns what goes with req, without a renewal.
+func (a *Auth) sign(req *http.Request) signed {
+	if a == nil {
+		return signed{}
+	}
+	origin, ok := a.covers(req)
+	if !ok {
+		return signed{}
+	}
+	return signed{a, origin, a.Credential.current()}
+}
+
+// ready reports whether the request can be sent as it is.
+func (s signed) ready() bool { return s.origin == "" || s.token != nil }
+
+// request returns what is sent in place of req.
+func (s signed) request(req *http.Request) *http.Request {
+	if s.token == nil {
+		return req
+	}
+	out := new(http.Request)
+	*out = *req
+	out.Header = maps.Clone(req.Header)
+	if out.Header == nil {
+		out.Header = make(http.Header, 1)
+	}
+	s.auth.setCredential(out.Header, s.token)
+	return out
+}
+
+// accepted reports whether res says that the credential was taken, and notes
+// it. It is no when in doubt.
+func (s signed) accepted(res *http.Response) bool {
+	if s.token == nil {
+		return true
+	}
+	if res.StatusCode/100 != 2 {
+		return false
+	}
+	s.auth.Credential.accepted(s.token, s.origin)
+	return true
+}
+
 // authorize puts the current token on the call's next attempt. One that has
 // expired is renewed first; an error says why that could not be.
 func (c *call) authorize() error {
@@ -211,13 +265,13 @@ func (c *call) authorize() error {
 	return err
 }
 
-// setCredential puts the call's token into h.
-func (c *call) setCredential(h http.Header) {
-	name := c.t.Auth.header()
+// setCredential puts tok into h.
+func (a *Auth) setCredential(h http.Header, tok *token) {
+	name := a.header()
 	if name == authorizationHeader {
-		h[name] = c.token.header
+		h[name] = tok.header
 	} else {
-		h[name] = c.token.bare
+		h[name] = tok.bare
 	}
 }
 

@@ -133,6 +133,7 @@ func (c *Credential) set(t *oauth2.Token) {
 type token struct {
 	oauth  *oauth2.Token
 	gen    uint64
+	scheme string        // in lower case
 	header []string      // the value of Authorization
 	bare   []string      // the value of a header that has no scheme
 	early  time.Duration // how long before its expiry it is renewed
@@ -142,6 +143,7 @@ type token struct {
 // early.
 func newToken(t *oauth2.Token, gen uint64) *token {
 	tok := &token{oauth: t, gen: gen}
+	tok.scheme = strings.ToLower(t.Type())
 	tok.header, tok.bare = []string{t.Type() + " " + t.AccessToken}, []string{t.AccessToken}
 	if !t.Expiry.IsZero() {
 		tok.early = max(0, min(10*time.Second, time.Until(t.Expiry)/10))
@@ -201,13 +203,24 @@ var errNoGrant = &AuthError{Kind: AuthMisconfigured, detail: "there is no token 
 
 // use returns the token to send: one that has expired is renewed first.
 func (c *Credential) use(ctx context.Context) (*token, error) {
+	if tok := c.current(); tok != nil {
+		return tok, nil
+	}
+	c.mu.Lock()
+	tok := c.tok
+	c.mu.Unlock()
+	return c.renew(ctx, tok, "")
+}
+
+// current returns the token to send, or nil if it has to be renewed first.
+func (c *Credential) current() *token {
 	c.mu.Lock()
 	tok := c.tok
 	c.mu.Unlock()
 	if tok.valid(time.Now()) || tok != nil && !c.renewable() {
-		return tok, nil
+		return tok
 	}
-	return c.renew(ctx, tok, "")
+	return nil
 }
 
 // renewable reports whether another token can be had.

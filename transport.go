@@ -129,8 +129,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	op := FromContext(req.Context())
-	if op == nil && isSafe(req.Method) && t.Stall == (Stall{}) && t.Trace == nil && t.Auth == nil {
-		return t.roundTripSafe(base, req)
+	if op == nil && isSafe(req.Method) && t.Stall == (Stall{}) && t.Trace == nil {
+		if s := t.Auth.sign(req); s.ready() {
+			return t.roundTripSafe(base, req, s)
+		}
 	}
 	c := newCall(t, base, req)
 	c.op, c.body = op, req.Body
@@ -147,13 +149,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // roundTripSafe makes the first attempt of a request with a safe method, which
 // needs no evidence, and goes on to the loop only if it brought no good answer.
-func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request, s signed) (*http.Response, error) {
 	start := time.Now()
-	res, err := base.RoundTrip(req)
-	if err == nil && byStatus(res.StatusCode).final && !isStream(res.Header) {
+	res, err := base.RoundTrip(s.request(req))
+	err = s.token.hide(err)
+	if err == nil && byStatus(res.StatusCode).final && !isStream(res.Header) && s.accepted(res) {
+		res.Request = req
 		return res, nil
 	}
 	c := newCall(t, base, req)
+	c.origin, c.token = s.origin, s.token
 	defer c.leave()
 	c.budget, _ = t.budget()
 	c.joinAlone()

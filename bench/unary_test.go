@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,30 +26,41 @@ var (
 // A contestant makes calls over a base, each as its users would.
 type contestant struct {
 	name   string
-	over   func(http.RoundTripper) http.RoundTripper
+	over   func(base http.RoundTripper, origin string) http.RoundTripper
 	intent func(i int) *rubicon.Intent // of call i; nil: none
 }
 
 var contestants = []contestant{
-	{"raw", func(base http.RoundTripper) http.RoundTripper { return base }, nil},
-	{"x-oauth2", func(base http.RoundTripper) http.RoundTripper {
+	{"raw", func(base http.RoundTripper, _ string) http.RoundTripper { return base }, nil},
+	{"x-oauth2", func(base http.RoundTripper, _ string) http.RoundTripper {
 		return &oauth2.Transport{Base: base, Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "token"})}
 	}, nil},
-	{"go-retryablehttp", func(base http.RoundTripper) http.RoundTripper {
+	{"go-retryablehttp", func(base http.RoundTripper, _ string) http.RoundTripper {
 		client := retryablehttp.NewClient()
 		client.Logger, client.HTTPClient.Transport = nil, base
 		return &retryablehttp.RoundTripper{Client: client}
 	}, nil},
-	{"rubicon", func(base http.RoundTripper) http.RoundTripper { return &rubicon.Transport{Base: base} }, nil},
-	{"rubicon-operation", func(base http.RoundTripper) http.RoundTripper { return &rubicon.Transport{Base: base} },
+	{"rubicon", func(base http.RoundTripper, _ string) http.RoundTripper { return &rubicon.Transport{Base: base} }, nil},
+	{"rubicon-auth", func(base http.RoundTripper, origin string) http.RoundTripper {
+		return &rubicon.Transport{Base: base, Auth: &rubicon.Auth{
+			Credential: rubicon.NewCredential(&oauth2.Token{AccessToken: "token", Expiry: time.Now().Add(24 * time.Hour)}, grant),
+			Origins:    []string{origin},
+		}}
+	}, nil},
+	{"rubicon-operation", func(base http.RoundTripper, _ string) http.RoundTripper { return &rubicon.Transport{Base: base} },
 		func(int) *rubicon.Intent { return new(rubicon.Intent) }},
 	{"rubicon-keyed", keyed, func(i int) *rubicon.Intent {
 		return &rubicon.Intent{Key: rubicon.Key{Scope: "bench", Name: strconv.Itoa(i)}}
 	}},
 }
 
+// grant is never called.
+func grant(context.Context, *oauth2.Token) (*oauth2.Token, error) {
+	return nil, errors.New("the token is good")
+}
+
 // keyed returns a transport that sends the operation's key and keeps its record.
-func keyed(base http.RoundTripper) http.RoundTripper {
+func keyed(base http.RoundTripper, _ string) http.RoundTripper {
 	return &rubicon.Transport{
 		Base:    base,
 		Journal: &rubicon.MemoryJournal{Limit: 1 << 10},
@@ -74,7 +86,10 @@ func newCaller(ctx context.Context, c contestant, base http.RoundTripper, method
 		body = bytes.NewReader(payload)
 	}
 	template, err := http.NewRequestWithContext(ctx, method, url, body)
-	return &caller{contestant: c, rt: c.over(base), template: template, buf: make([]byte, 1<<10)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &caller{contestant: c, rt: c.over(base, template.URL.Scheme+"://"+template.URL.Host), template: template, buf: make([]byte, 1<<10)}, nil
 }
 
 // call makes one call and returns the answer's body, until the next call.
@@ -123,7 +138,7 @@ func (c *caller) allocations(n int) (count, size float64, err error) {
 
 // BenchmarkUnary: see the package's documentation.
 func BenchmarkUnary(b *testing.B) {
-	unary(b, &stub{"application/json", answer}, "http://api.test/v1/things", 500)
+	unary(b, &stub{"application/json", answer}, "https://api.test/v1/things", 500)
 }
 
 // BenchmarkLoopback: see the package's documentation.
@@ -166,7 +181,7 @@ func TestUnaryWork(t *testing.T) {
 		for _, c := range contestants {
 			t.Run(fmt.Sprintf("%s %s", method, c.name), func(t *testing.T) {
 				base := &recorder{stub: stub{"application/json", answer}}
-				caller, err := newCaller(t.Context(), c, base, method, "http://api.test/v1/things")
+				caller, err := newCaller(t.Context(), c, base, method, "https://api.test/v1/things")
 				if err != nil {
 					t.Fatal(err)
 				}
