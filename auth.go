@@ -320,7 +320,7 @@ func (c *call) unrenewed(d Decision, err error) (*http.Response, error) {
 	if !errors.As(err, &failed) || c.req.Context().Err() != nil {
 		return c.finish(d)
 	}
-	if failed.Kind == AuthStillRejected || c.res != nil && d.Action != Refresh {
+	if c.res != nil && (failed.Kind == AuthStillRejected || d.Action != Refresh) {
 		return c.answer(), nil
 	}
 	mine := *failed

@@ -862,6 +862,188 @@ func TestTokenOfAnError(t *testing.T) {
 	checkSecret(t, err)
 }
 
+// TestPathsOfOneOrigin: a path that rejects every token costs one renewal, also
+// where another path of its origin takes them.
+func TestPathsOfOneOrigin(t *testing.T) {
+	s := newIssuer(t)
+	s.serve = func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/bad" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}
+	client := s.client(t, s.credential(t))
+	for range 20 {
+		for path, want := range map[string]int{"/good": 200, "/bad": 401} {
+			if status, _, err := post(t, client, s.api.URL+path, "x"); status != want && s.requests.Load() > 0 || err != nil {
+				t.Fatal(path, status, err)
+			}
+		}
+	}
+	if n := s.requests.Load(); n > 2 { // the first token is rejected by both
+		t.Errorf("%d token requests", n)
+	}
+}
+
+// A shelf is a store in memory, for one process.
+type shelf struct {
+	mu   sync.Mutex
+	tok  *oauth2.Token
+	save func() error // called before a token is kept
+}
+
+func (s *shelf) Update(_ context.Context, renew func(*oauth2.Token) (*oauth2.Token, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tok, err := renew(s.tok)
+	if err != nil || tok == nil {
+		return err
+	}
+	if s.save != nil {
+		if err := s.save(); err != nil {
+			return err
+		}
+	}
+	s.tok = tok
+	return nil
+}
+
+// TestStore: the token that another process has put there is taken without a
+// request, and one that it has to renew is kept before it is used.
+func TestStore(t *testing.T) {
+	s := newIssuer(t)
+	store := new(shelf)
+	first, second := s.credential(t), s.credential(t)
+	first.Store, second.Store = store, store
+	s.revoke()
+	s.serve = func(w http.ResponseWriter, req *http.Request) {
+		if got := "Bearer " + store.tok.AccessToken; got != req.Header.Get("Authorization") {
+			t.Errorf("%s was sent, and %s kept", req.Header.Get("Authorization"), got)
+		}
+	}
+	for _, c := range []*rubicon.Credential{first, second, first} {
+		if status, _, err := post(t, s.client(t, c), s.api.URL, "x"); status != 200 || err != nil {
+			t.Error(status, err)
+		}
+	}
+	s.wantCalls(t, 1, 5)
+	// What another process has put there is rejected too: one renewal mends it.
+	third := s.credential(t)
+	third.Store = store
+	s.revoke()
+	post(t, s.client(t, third), s.api.URL, "x")
+	if status, _, err := post(t, s.client(t, third), s.api.URL, "x"); status != 200 || err != nil {
+		t.Error(status, err)
+	}
+	if n := s.requests.Load(); n != 2 {
+		t.Errorf("%d token requests", n)
+	}
+}
+
+// TestStoreFails: a token that can't be kept is used all the same, told once,
+// and not mistaken for an older one at the next renewal.
+func TestStoreFails(t *testing.T) {
+	for name, save := range map[string]func() error{
+		"error": func() error { return errors.New("disk full") },
+		"panic": func() error { panic("disk full") },
+		"exit":  func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newIssuer(t)
+			store := &shelf{tok: &oauth2.Token{AccessToken: "access-0", RefreshToken: "refresh-0", Expiry: time.Now().Add(time.Hour)}, save: save}
+			c := s.credential(t)
+			c.Store = store
+			told := make(chan rubicon.Renewal, 2)
+			c.Renewed = func(r rubicon.Renewal) { told <- r }
+			client := s.client(t, c)
+			for range 2 {
+				s.revoke()
+				if status, _, err := post(t, client, s.api.URL, "x"); status != 200 || err != nil {
+					t.Error(status, err)
+				}
+				if r := <-told; r.Err != nil || r.Unsaved == nil || r.Adopted {
+					t.Errorf("%+v", r)
+				}
+			}
+			s.wantCalls(t, 2, 4)
+			store.save = nil
+			s.revoke()
+			if status, _, err := post(t, client, s.api.URL, "x"); status != 200 || err != nil || store.tok.RefreshToken != "refresh-3" {
+				t.Error(status, err, store.tok.RefreshToken)
+			}
+		})
+	}
+}
+
+// TestStoreOutOfOrder: a store that can't be used is out of order for the time
+// being, and what is known of a dead grant stays known.
+func TestStoreOutOfOrder(t *testing.T) {
+	s := newIssuer(t)
+	s.dead = true
+	c := s.credential(t)
+	store := &broken{Store: new(shelf)}
+	c.Store, c.Pause = store, time.Nanosecond
+	client := s.client(t, c)
+	for i, err := range []error{nil, io.ErrClosedPipe, nil, nil} {
+		store.err = err
+		_, _, got := post(t, client, s.api.URL, "x")
+		if dead := errors.Is(got, rubicon.ErrReconnect); dead != (err == nil) {
+			t.Errorf("call %d: %v", i, got)
+		}
+	}
+	s.wantCalls(t, 1, 4)
+}
+
+// A broken store fails before it is read.
+type broken struct {
+	rubicon.Store
+	err error
+}
+
+func (b *broken) Update(ctx context.Context, renew func(*oauth2.Token) (*oauth2.Token, error)) error {
+	if b.err != nil {
+		return b.err
+	}
+	return b.Store.Update(ctx, renew)
+}
+
+// TestLoserAdopts: where the store's lock has lapsed, an invalid_grant may only
+// say that another process was faster: its token is taken.
+func TestLoserAdopts(t *testing.T) {
+	s := newIssuer(t)
+	store := &shelf{tok: &oauth2.Token{AccessToken: "access-0", RefreshToken: "refresh-0"}}
+	c := s.credential(t)
+	c.Store = store
+	s.n, s.last = 1, "refresh-1"
+	s.answer = func(w http.ResponseWriter, req *http.Request) bool {
+		store.tok = &oauth2.Token{AccessToken: "access-1", RefreshToken: "refresh-1"} // the other's
+		w.WriteHeader(http.StatusBadRequest)
+		io.WriteString(w, `{"error":"invalid_grant"}`)
+		return true
+	}
+	if status, _, err := post(t, s.client(t, c), s.api.URL, "x"); status != 200 || err != nil {
+		t.Error(status, err)
+	}
+	s.wantCalls(t, 1, 2)
+}
+
+// TestCredentialWithoutToken: the first token may come from the grant.
+func TestCredentialWithoutToken(t *testing.T) {
+	grant := func(context.Context, *oauth2.Token) (*oauth2.Token, error) {
+		return &oauth2.Token{AccessToken: "first"}, nil
+	}
+	for name, c := range map[string]*rubicon.Credential{"zero": {Grant: grant}, "nil": rubicon.NewCredential(nil, grant)} {
+		if tok, err := c.Token(); err != nil || tok.AccessToken != "first" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := c.Replace(t.Context(), nil); err == nil {
+			t.Errorf("%s: no token was taken for one", name)
+		}
+	}
+	if _, err := new(rubicon.Credential).Token(); err == nil || !strings.Contains(err.Error(), "no Grant") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestCredentialIsASource: a Credential feeds what asks for a TokenSource.
 func TestCredentialIsASource(t *testing.T) {
 	s := newIssuer(t)

@@ -71,7 +71,8 @@ type Credential struct {
 	paused   map[string]pause
 	doubts   int           // renewals of the same refresh token that ended AuthAmbiguous
 	stale    *oauth2.Token // what the store holds in place of a token that could not be saved
-	dead     *oauth2.Token // what the grant was found dead with
+	dead     *oauth2.Token // what the grant was refused with for good
+	deadErr  *AuthError    // how
 }
 
 // A Renewal tells how a renewal ended. It holds no secret.
@@ -83,8 +84,8 @@ type Renewal struct {
 	Unsaved    error         // what Store returned instead of keeping the token; it is in use all the same
 }
 
-// NewCredential returns a credential that begins with the given token. With a
-// nil grant it is never renewed.
+// NewCredential returns a credential that begins with a copy of the given token,
+// or, if it is nil, without one. With a nil grant it is never renewed.
 func NewCredential(t *oauth2.Token, grant Grant) *Credential {
 	c := &Credential{Grant: grant}
 	c.set(t)
@@ -106,9 +107,12 @@ func (c *Credential) Token() (*oauth2.Token, error) {
 	return &t, nil
 }
 
-// Replace makes t the token, and keeps it in Store, after the user has
-// connected again.
+// Replace makes a copy of t the token, and keeps it in Store, after the user has
+// connected again. A nil t is an error.
 func (c *Credential) Replace(ctx context.Context, t *oauth2.Token) error {
+	if t == nil {
+		return errors.New("rubicon: there is no token to replace the credential's with")
+	}
 	if c.Store != nil {
 		keep := func(*oauth2.Token) (*oauth2.Token, error) { return t, nil }
 		if err := c.Store.Update(ctx, keep); err != nil {
@@ -124,7 +128,11 @@ func (c *Credential) set(t *oauth2.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gen++
-	c.tok = newToken(t, c.gen)
+	c.tok = nil
+	if t != nil {
+		own := *t
+		c.tok = newToken(&own, c.gen)
+	}
 	c.rejected, c.forcedBy, c.failed, c.paused = false, "", setback{}, nil
 	c.doubts, c.stale, c.dead = 0, nil, nil
 }
@@ -207,9 +215,13 @@ func (c *Credential) use(ctx context.Context) (*token, error) {
 		return tok, nil
 	}
 	c.mu.Lock()
-	tok := c.tok
+	held := c.tok
 	c.mu.Unlock()
-	return c.renew(ctx, tok, "")
+	tok, err := c.renew(ctx, held, "")
+	if err == errStillRejected && held != nil { // it is all that can be had, whatever the clock says
+		return held, nil
+	}
+	return tok, err
 }
 
 // current returns the token to send, or nil if it has to be renewed first.
@@ -296,7 +308,8 @@ func (c *Credential) useless(tok *token, origin string) {
 	}
 }
 
-// accepted says that origin did not reject tok.
+// accepted says that origin did not reject tok. A pause runs its time all the
+// same: another path of the origin may reject what this one takes.
 func (c *Credential) accepted(tok *token, origin string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -306,7 +319,9 @@ func (c *Credential) accepted(tok *token, origin string) {
 	if c.forcedBy == origin {
 		c.forcedBy = ""
 	}
-	delete(c.paused, origin)
+	if p, ok := c.paused[origin]; ok && time.Now().After(p.until) {
+		delete(c.paused, origin)
+	}
 }
 
 // startLocked starts the one renewal of the current token. It ends by its own
@@ -361,10 +376,18 @@ type obtained struct {
 // panics or ends its goroutine.
 func (c *Credential) run(r *renewal) {
 	start := time.Now()
-	got := obtained{err: &AuthError{Kind: AuthTransient, detail: "the grant ended its goroutine"}}
+	ended := "ended its goroutine"
+	var got obtained
 	defer func() {
 		if p := recover(); p != nil {
-			got.err = &AuthError{Kind: AuthTransient, detail: fmt.Sprintf("the grant panicked with a %T", p)}
+			ended = fmt.Sprintf("panicked with a %T", p)
+		}
+		switch {
+		case ended == "":
+		case got.token != nil && got.err == nil: // the store broke, and the token is there
+			got.unsaved = errors.New("rubicon: the store " + ended)
+		default:
+			got.err = &AuthError{Kind: AuthTransient, detail: "the grant " + ended}
 		}
 		told := c.publish(r, got)
 		if c.Renewed != nil {
@@ -372,26 +395,27 @@ func (c *Credential) run(r *renewal) {
 			c.Renewed(told)
 		}
 	}()
-	got = c.obtain(r)
+	c.obtain(r, &got)
+	ended = ""
 }
 
 // obtain gets a token: another process's from the store, or by the grant.
-func (c *Credential) obtain(r *renewal) obtained {
+func (c *Credential) obtain(r *renewal, got *obtained) {
 	var held *oauth2.Token
 	if r.held != nil {
 		held = r.held.oauth
 	}
 	if c.Store == nil {
-		return c.grant(r.ctx, held)
+		*got = c.grant(r.ctx, held)
+		return
 	}
 	// What was granted is kept even if it came at the last moment.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), c.timeout()+saveTime)
 	defer cancel()
-	var got obtained
 	asked := false
 	err := c.Store.Update(ctx, func(stored *oauth2.Token) (*oauth2.Token, error) {
 		asked = true
-		got = c.obtainStored(r.ctx, held, stored)
+		*got = c.obtainStored(r.ctx, held, stored)
 		got.stored = stored
 		if got.adopted || got.err != nil {
 			return nil, got.err
@@ -404,9 +428,8 @@ func (c *Credential) obtain(r *renewal) obtained {
 	case got.err == nil && err != nil:
 		got.unsaved = err
 	case errors.Is(got.err, ErrReconnect):
-		got = c.reread(ctx, got)
+		*got = c.reread(ctx, *got)
 	}
-	return got
 }
 
 // saveTime is how long a store may take to keep what was granted.
@@ -415,7 +438,7 @@ const saveTime = 5 * time.Second
 // obtainStored gets a token in place of held where the store has stored.
 func (c *Credential) obtainStored(ctx context.Context, held, stored *oauth2.Token) obtained {
 	c.mu.Lock()
-	stale, dead, failed := c.stale, c.dead, c.failed.err
+	stale, dead, refused := c.stale, c.dead, c.deadErr
 	c.mu.Unlock()
 	switch {
 	case stored == nil, stale != nil && stored.AccessToken == stale.AccessToken:
@@ -425,7 +448,7 @@ func (c *Credential) obtainStored(ctx context.Context, held, stored *oauth2.Toke
 		held = stored
 	}
 	if dead != nil && sameRefresh(dead, held) {
-		return obtained{from: held, err: failed}
+		return obtained{from: held, err: refused}
 	}
 	return c.grant(ctx, held)
 }
@@ -498,6 +521,9 @@ func (c *Credential) renewLocked(r *renewal, got obtained) (*token, error) {
 	if got.unsaved != nil {
 		c.stale = got.stored
 	}
+	if got.adopted { // nobody has tried yet whether a renewal helps
+		c.forcedBy = ""
+	}
 	if unchanged && r.origin != "" {
 		c.uselessLocked(r.origin, time.Now())
 		return nil, errStillRejected
@@ -520,7 +546,7 @@ func (c *Credential) failLocked(got obtained) error {
 	if e.Retryable() {
 		return e
 	}
-	c.dead = got.from
+	c.dead, c.deadErr = got.from, e
 	if c.Store == nil { // which somebody else may write to
 		c.failed.until = time.Time{}
 	}
