@@ -220,6 +220,7 @@ var given = map[string]string{
 	"client": "*http.Client",
 	"ctx":    "context.Context",
 	"err":    "error",
+	"grant":  "rubicon.Grant",
 	"op":     "*rubicon.Operation",
 	"req":    "*http.Request",
 	"res":    "*http.Response",
@@ -242,7 +243,7 @@ func paramsFor(free []*ast.Ident) (params string, types []string) {
 var known = []string{
 	"bytes", "context", "crypto/tls", "database/sql", "encoding/json", "errors", "fmt", "io", "log", "log/slog",
 	"net", "net/http", "net/http/httptest", "net/url", "os", "strings", "sync", "testing", "time",
-	self, self + "/contract", self + "/journal", self + "/rubicontest",
+	self, self + "/contract", self + "/journal", self + "/rubicontest", self + "/tokenfile",
 	"github.com/cenkalti/backoff/v4", "github.com/hashicorp/go-retryablehttp",
 	"golang.org/x/oauth2", "golang.org/x/oauth2/clientcredentials",
 }
