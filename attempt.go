@@ -27,6 +27,9 @@ var errHead = fmt.Errorf("%w: no head of an answer", ErrStalled)
 // into the record, and returns that.
 func (c *call) attempt(ticket Ticket) Attempt {
 	c.ticket = ticket
+	if c.r.op != nil {
+		c.r.setLoss(nil)
+	}
 	if c.res != nil { // its place is taken; its connection is free already
 		c.res.Body.Close()
 	}

@@ -256,26 +256,27 @@ func (op *Operation) Stream() contract.End {
 
 // Err joins err, as an SDK returned it, with what really happened: SDKs lose
 // error types and some say nil. It returns err as it is when nothing of the
-// operation is in doubt or err tells the truth already.
+// operation is in doubt and its answer was whole, or err tells the truth
+// already.
 func (op *Operation) Err(err error) error {
 	r := op.telling()
 	if r == nil {
 		return err
 	}
 	rec := r.record()
-	switch rec.Outcome() {
-	case Ambiguous, Interrupted, Contradicted:
-	default:
-		return err
-	}
-	if rec.Terms.Safe || r.busy(&rec) {
-		return err
-	}
 	var told *Error
-	if errors.As(err, &told) && told.Outcome == rec.Outcome() {
+	switch knows := errors.As(err, &told); rec.Outcome() {
+	case Ambiguous, Interrupted, Contradicted:
+		if rec.Terms.Safe || r.busy(&rec) || knows && told.Outcome == rec.Outcome() {
+			return err
+		}
+		return errors.Join(err, r.truth(&rec))
+	default:
+		if lost := r.lastLoss(); lost != nil && !knows {
+			return errors.Join(err, lost)
+		}
 		return err
 	}
-	return errors.Join(err, r.truth(&rec))
 }
 
 // telling returns the request that speaks for the operation.

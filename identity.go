@@ -1,6 +1,7 @@
 package rubicon
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -18,6 +19,7 @@ type identity struct {
 	length                            int64
 	body                              func() (io.ReadCloser, error) // nil: none, or readable only once
 	once                              bool                          // has a body that is readable only once
+	call                              string                        // of the SDK, whose attempts carry its name; "" if unnamed
 	hash                              uint64                        // of the body, if hashed
 	hashed                            bool
 }
@@ -26,7 +28,7 @@ type identity struct {
 func identify(req *http.Request) identity {
 	id := identity{
 		method: req.Method, scheme: req.URL.Scheme, host: req.URL.Host,
-		path: req.URL.EscapedPath(), query: req.URL.RawQuery,
+		path: req.URL.EscapedPath(), query: req.URL.RawQuery, call: namedCall(req.Header),
 	}
 	if hasBody(req) {
 		id.length, id.body, id.once = req.ContentLength, req.GetBody, req.GetBody == nil
@@ -35,11 +37,12 @@ func identify(req *http.Request) identity {
 }
 
 // alike reports whether id and other may be one, their bodies aside. A body
-// that is readable only once is like no other.
+// that is readable only once is like no other, but for one of the same call.
 func (id *identity) alike(other *identity) bool {
 	return id.method == other.method && id.host == other.host && id.path == other.path &&
 		id.query == other.query && id.scheme == other.scheme &&
-		!id.once && !other.once && (id.body == nil) == (other.body == nil) && id.length == other.length
+		(!id.once && !other.once || id.call != "" && id.call == other.call) &&
+		(id.body == nil) == (other.body == nil) && id.length == other.length
 }
 
 // bodySeed keys the hashes of bodies, which never leave the process.
@@ -70,6 +73,22 @@ func readBody(w io.Writer, get func() (io.ReadCloser, error)) error {
 		return fmt.Errorf("rubicon: reading the body that GetBody returned: %w", err)
 	}
 	return nil
+}
+
+// isTokenRequest reports whether req asks for a token (RFC 6749 section 3.2), as
+// SDKs that have a credential of their own do in the middle of a call. It is no
+// effect of the operation that the call belongs to.
+func isTokenRequest(req *http.Request) bool {
+	if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/token") || req.GetBody == nil {
+		return false
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, 64<<10))
+	return err == nil && bytes.Contains(text, []byte("grant_type"))
 }
 
 // hasBody reports whether req has a body to send.

@@ -28,6 +28,7 @@ type request struct {
 	delays   backoff.BackOff
 	end      contract.End // of the latest streamed answer; under entry.mu
 	cause    error        // what Base returned last in place of an answer; under entry.mu
+	loss     error        // what the reader of the latest answer was told of its end, if it was not whole; under entry.mu
 	calls    int          // RoundTrips so far; under op.mu
 	running  int          // RoundTrips under way; under op.mu
 }
@@ -37,6 +38,22 @@ func (r *request) setCause(err error) {
 	r.entry.mu.Lock()
 	defer r.entry.mu.Unlock()
 	r.cause = err
+}
+
+// setLoss keeps what the reader of the latest answer was told of its end; nil if
+// there is nothing to tell yet.
+func (r *request) setLoss(err error) {
+	r.entry.mu.Lock()
+	defer r.entry.mu.Unlock()
+	r.loss = err
+}
+
+// lastLoss returns what the reader of the latest answer was told of its end, if
+// it was not whole.
+func (r *request) lastLoss() error {
+	r.entry.mu.Lock()
+	defer r.entry.mu.Unlock()
+	return r.loss
 }
 
 // streamed keeps how the latest streamed answer ended.
@@ -161,7 +178,9 @@ func (op *Operation) join(t *Transport, req *http.Request) (r *request, read boo
 		return r, false, nil
 	}
 	if op.intent.Key.Name != "" && !isSafe(req.Method) {
-		return op.bind(t, req), false, nil
+		if read = isTokenRequest(req); !read {
+			return op.bind(t, req), false, nil
+		}
 	}
 	id := identify(req)
 	for _, r := range op.candidates(&id) {

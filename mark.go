@@ -28,12 +28,8 @@ func markOf(req *http.Request, keyHeader string) mark {
 	h := req.Header
 	stainless := h.Get("X-Stainless-Retry-Count")
 	switch {
-	case field(h, "Amz-Sdk-Invocation-Id") != "":
-		return mark{id: "aws " + field(h, "Amz-Sdk-Invocation-Id")}
-	case field(h, "X-Goog-Gcs-Idempotency-Token") != "":
-		return mark{id: "google " + field(h, "X-Goog-Gcs-Idempotency-Token")}
-	case googleInvocation(h) != "":
-		return mark{id: "google " + googleInvocation(h)}
+	case namedCall(h) != "":
+		return mark{id: namedCall(h)}
 	case keyHeader != "" && h.Get(keyHeader) != "":
 		return mark{id: "key " + h.Get(keyHeader)}
 	case stainless != "" && h.Get(keyHeaderName) != "":
@@ -45,6 +41,18 @@ func markOf(req *http.Request, keyHeader string) mark {
 		return mark{id: mcpRequest(req), reads: true}
 	}
 	return mark{}
+}
+
+// namedCall returns the name that an SDK gives its call, on every attempt of it,
+// and on no other call; "" if it gives none.
+func namedCall(h http.Header) string {
+	if id := field(h, "Amz-Sdk-Invocation-Id"); id != "" {
+		return "aws " + id
+	}
+	if id := first(field(h, "X-Goog-Gcs-Idempotency-Token"), googleInvocation(h)); id != "" {
+		return "google " + id
+	}
+	return ""
 }
 
 // googleInvocation returns the call's id in the client header of Google's Go

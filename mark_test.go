@@ -289,3 +289,66 @@ func TestDiscouraged(t *testing.T) {
 		}
 	}
 }
+
+// TestNamedCallInOneOperation: an SDK whose bodies can be read once says that
+// two requests are attempts of one call.
+func TestNamedCallInOneOperation(t *testing.T) {
+	s, tr := start(t, rubicontest.H1, rubicontest.Act().Close(), rubicontest.Act().Answer(200, "again"))
+	ctx, op := begin(t, rubicon.Intent{})
+	for _, id := range []string{"i1", "i1", "i2"} {
+		req := attemptOf(t, s.URL, "x", "Amz-Sdk-Invocation-Id", id).WithContext(ctx)
+		req.GetBody = nil
+		got := sendRequest(tr, req)
+		if id == "i1" != errors.Is(got.err, rubicon.ErrAmbiguous) {
+			t.Errorf("%s: %v", id, got)
+		}
+	}
+	if op.Outcome() != rubicon.Ambiguous {
+		t.Error(op.Outcome())
+	}
+	wantCounts(t, s, 2, 2)
+}
+
+// TestTokenRequestBindsNoKey: an SDK that asks for a token in the middle of a
+// named call does not take its key for that.
+func TestTokenRequestBindsNoKey(t *testing.T) {
+	s, tr := start(t, rubicontest.H1, rubicontest.Act().Answer(200, "done"))
+	ctx, _ := begin(t, named(t))
+	for _, r := range []struct{ path, body string }{
+		{"/v1/oauth/token", `{"grant_type":"urn:ietf:params:oauth:grant-type:jwt-bearer"}`},
+		{"/token", "grant_type=refresh_token&refresh_token=r"},
+		{"/v1/messages", "x"},
+	} {
+		if got := send(ctx, tr, http.MethodPost, s.URL+r.path, r.body); got.status != 200 {
+			t.Errorf("%s: %v", r.path, got)
+		}
+	}
+	if got := send(ctx, tr, http.MethodPost, s.URL+"/token", "buy=1"); !errors.Is(got.err, rubicon.ErrMismatch) {
+		t.Errorf("a purchase of tokens: %v", got)
+	}
+	for _, r := range s.Received() {
+		if len(r.Body) == 0 {
+			t.Errorf("%s went out without its body", r.Path)
+		}
+	}
+}
+
+// TestOutlives: what reads goes on with the context of an operation that has
+// ended, and so does the end of an MCP session. Nothing else is sent.
+func TestOutlives(t *testing.T) {
+	s, tr := start(t, rubicontest.H1, rubicontest.Act().Answer(200, "done"))
+	ctx, op := begin(t, rubicon.Intent{})
+	op.End()
+	for _, c := range []struct {
+		method, session string
+		ok              bool
+	}{{"GET", "", true}, {"GET", "s1", true}, {"DELETE", "s1", true}, {"DELETE", "", false}, {"POST", "s1", false}, {"PUT", "", false}} {
+		req, _ := http.NewRequestWithContext(ctx, c.method, s.URL, nil)
+		if c.session != "" {
+			req.Header.Set("Mcp-Session-Id", c.session)
+		}
+		if got := sendRequest(tr, req); c.ok != (got.status == 200) || !c.ok && !errors.Is(got.err, rubicon.ErrEnded) {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

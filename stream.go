@@ -165,6 +165,9 @@ func (b *body) finish(how ending, err error) error {
 	a, condition := conclude(how, end, b.answer, b.opaque)
 	b.answer.tell(how, err, a, end)
 	b.err = b.answer.error(how, err, condition, a, end)
+	if condition != nil && b.answer.r != nil {
+		b.answer.r.setLoss(b.err)
+	}
 	if b.answer.cancel != nil {
 		b.answer.cancel(context.Canceled)
 	}
@@ -258,6 +261,8 @@ func conclude(how ending, end contract.End, ans answered, opaque bool) (Attempt,
 		return is(ReachAccepted, VerdictSucceeded, ProofUnjudged), nil
 	case end.State == contract.Unjudged && ans.safe:
 		return a, nil
+	case end.Bytes > 0:
+		return is(ReachOutput, VerdictUnknown, ProofNone), ErrInterrupted
 	}
 	return a, ErrInterrupted
 }
@@ -275,7 +280,7 @@ func (ans answered) error(how ending, err, condition error, a Attempt, end contr
 	e := newError(ans.req.Method, host(ans.req), ans.r.operationID(), &rec, Decision{}, condition)
 	e.open, e.End = false, end
 	if !ans.settled {
-		e.Evidence = a.Evidence
+		e.Evidence = e.Evidence.Merge(a.Evidence)
 	}
 	if condition == ErrInterrupted && !ans.settled || ans.safe {
 		e.Outcome = Interrupted

@@ -233,7 +233,7 @@ func TestUnaryCut(t *testing.T) {
 		s, tr := start(t, p, cutShort)
 		got, op := stream(t, tr, s.URL)
 		check(t, got, 200, rubicon.ErrInterrupted)
-		if op.Outcome() != rubicon.Succeeded || op.Err(nil) != nil {
+		if op.Outcome() != rubicon.Succeeded || !errors.Is(op.Err(nil), rubicon.ErrInterrupted) || op.Err(got.err) != got.err {
 			t.Errorf("outcome %v, %v", op.Outcome(), op.Err(nil))
 		}
 		if p == rubicontest.H1 { // a reader of ranges goes on from its own error

@@ -129,6 +129,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	op := FromContext(req.Context())
+	if op.over() && outlives(req) {
+		op = nil
+	}
 	if op == nil && isSafe(req.Method) && t.Stall == (Stall{}) && t.Trace == nil {
 		if s := t.Auth.sign(req); s.ready() {
 			return t.roundTripSafe(base, req, s)
@@ -145,6 +148,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return c.refused(err)
 	}
 	return res, nil
+}
+
+// outlives reports whether a request that carries an operation's context after
+// its end is let through, as one of nobody's: what reads, and the end of an MCP
+// session, whose client keeps the context that it was connected with.
+func outlives(req *http.Request) bool {
+	return isSafe(req.Method) || req.Method == http.MethodDelete && field(req.Header, "Mcp-Session-Id") != ""
 }
 
 // roundTripSafe makes the first attempt of a request with a safe method, which
