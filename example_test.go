@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"golang.org/x/oauth2"
 
 	"github.com/rubicon-go/rubicon"
@@ -146,4 +148,85 @@ func ExampleDecide() {
 	// send
 	// report - nothing licenses a repetition
 	// send - nothing was applied
+}
+
+// A token is revoked long before it expires. One renewal serves all requests
+// that were rejected with it.
+func ExampleAuth() {
+	api, id := newService()
+	defer api.Close()
+	defer id.Close()
+
+	conf := &oauth2.Config{ClientID: "app", Endpoint: oauth2.Endpoint{TokenURL: id.URL, AuthStyle: oauth2.AuthStyleInParams}}
+	grant, err := rubicon.RefreshGrant(conf)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	token := &oauth2.Token{AccessToken: "revoked", RefreshToken: "r1", Expiry: time.Now().Add(time.Hour)}
+	client := &http.Client{Transport: &rubicon.Transport{Auth: &rubicon.Auth{
+		Credential: rubicon.NewCredential(token, grant),
+		Origins:    []string{api.URL},
+	}}}
+	res, err := client.Post(api.URL, "application/json", strings.NewReader(`{}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer res.Body.Close()
+	fmt.Println(res.Status)
+	// Output:
+	// 200 OK
+}
+
+// newService returns an API that takes the token "fresh", and the server that
+// issues it.
+func newService() (api, id *httptest.Server) {
+	api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Authorization") != "Bearer fresh" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	id = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"fresh","token_type":"Bearer","refresh_token":"r2"}`)
+	}))
+	return api, id
+}
+
+// A program that is built around go-retryablehttp keeps its client. Its loop
+// stops at once where the request may have acted.
+func ExampleNewRetryableClient() {
+	server := rubicontest.NewServer(rubicontest.H1, rubicontest.Act().Close())
+	defer server.Close()
+
+	client := rubicon.NewRetryableClient(&rubicon.Transport{Base: server.Transport()})
+	_, err := client.Post(server.URL, "application/json", strings.NewReader(`{"amount":100}`))
+	fmt.Println("ambiguous:", errors.Is(err, rubicon.ErrAmbiguous))
+	fmt.Println("effects:", server.Effects())
+	// Output:
+	// ambiguous: true
+	// effects: 1
+}
+
+// A loop of cenkalti/backoff above stops by itself where nothing may be sent
+// again, and returns the error that says why.
+func ExampleError_backoff() {
+	server := rubicontest.NewServer(rubicontest.H1, rubicontest.Act().Close())
+	defer server.Close()
+
+	client := &http.Client{Transport: &rubicon.Transport{Base: server.Transport()}}
+	calls := 0
+	err := backoff.Retry(func() error {
+		calls++
+		res, err := client.Post(server.URL, "application/json", strings.NewReader(`{"amount":100}`))
+		if err == nil {
+			res.Body.Close()
+		}
+		return err
+	}, backoff.NewExponentialBackOff())
+	var e *rubicon.Error
+	fmt.Println(calls, errors.As(err, &e), e.Outcome)
+	// Output:
+	// 1 true ambiguous
 }
