@@ -102,10 +102,19 @@ func (m *mark) key(req *http.Request, id string) markKey {
 	var h maphash.Hash
 	h.SetSeed(bodySeed)
 	for _, name := range [...]string{authorizationHeader, "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
-		h.WriteString(field(req.Header, name))
+		h.WriteString(stableCredential(field(req.Header, name)))
 		h.WriteByte(0)
 	}
 	return markKey{req.URL.Scheme, strings.ToLower(req.URL.Host), h.Sum64(), id}
+}
+
+// stableCredential returns the part of a credential that is the same on every
+// attempt: a signature of AWS's version 4 is another each time.
+func stableCredential(value string) string {
+	if strings.HasPrefix(value, "AWS4-") {
+		value, _, _ = strings.Cut(value, "/")
+	}
+	return value
 }
 
 // idOfHash names the call of a request by what it asks for.

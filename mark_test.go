@@ -37,6 +37,7 @@ var marks = []struct {
 	once         bool // the body can be read only once
 }{
 	{"AWS", []string{"Amz-Sdk-Invocation-Id", "i1", "Amz-Sdk-Request", "attempt=1; max=3"}, []string{"Amz-Sdk-Invocation-Id", "i1", "Amz-Sdk-Request", "attempt=2; max=3"}, "x", true},
+	{"AWS, signed", []string{"Amz-Sdk-Invocation-Id", "i1", "Authorization", "AWS4-HMAC-SHA256 Credential=AKID/20261201/us-east-1/x, Signature=1"}, []string{"Amz-Sdk-Invocation-Id", "i1", "Authorization", "AWS4-HMAC-SHA256 Credential=AKID/20261201/us-east-1/x, Signature=2"}, "x", true},
 	{"GCS token", []string{"X-Goog-Gcs-Idempotency-Token", "g1"}, []string{"X-Goog-Gcs-Idempotency-Token", "g1"}, "x", false},
 	{"gccl", []string{"X-Goog-Api-Client", "gl-go/1.26 gccl-invocation-id/g1 gccl-attempt-count/1"}, []string{"X-Goog-Api-Client", "gl-go/1.26 gccl-invocation-id/g1 gccl-attempt-count/2"}, "x", false},
 	{"Stainless", []string{"X-Stainless-Retry-Count", "0"}, []string{"X-Stainless-Retry-Count", "1"}, "x", false},

@@ -165,8 +165,11 @@ func (b *body) finish(how ending, err error) error {
 	a, condition := conclude(how, end, b.answer, b.opaque)
 	b.answer.tell(how, err, a, end)
 	b.err = b.answer.error(how, err, condition, a, end)
+	if condition == nil && end.State == contract.Failed { // a reader that has left knows only what its SDK made of it
+		condition = ErrStreamFailed
+	}
 	if condition != nil && b.answer.r != nil {
-		b.answer.r.setLoss(b.err)
+		b.answer.r.setLoss(b.answer.error(how, err, condition, a, end))
 	}
 	if b.answer.cancel != nil {
 		b.answer.cancel(context.Canceled)
