@@ -26,14 +26,14 @@ type mark struct {
 // endpoint's idempotency contract, "" without one.
 func markOf(req *http.Request, keyHeader string) mark {
 	h := req.Header
-	stainless := h.Get("X-Stainless-Retry-Count")
+	stainless := field(h, "X-Stainless-Retry-Count")
 	switch {
 	case namedCall(h) != "":
 		return mark{id: namedCall(h)}
 	case keyHeader != "" && h.Get(keyHeader) != "":
 		return mark{id: "key " + h.Get(keyHeader)}
-	case stainless != "" && h.Get(keyHeaderName) != "":
-		return mark{id: "key " + h.Get(keyHeaderName)}
+	case stainless != "" && field(h, keyHeaderName) != "":
+		return mark{id: "key " + field(h, keyHeaderName)}
 	case stainless != "":
 		count, _ := strconv.Atoi(stainless)
 		return mark{count: max(count, 0), hash: req.GetBody != nil || !hasBody(req)}
