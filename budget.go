@@ -279,18 +279,29 @@ func (op *Operation) Err(err error) error {
 	}
 }
 
-// telling returns the request that speaks for the operation.
+// telling returns the request that speaks for the operation: the latest of
+// which it is in doubt what it did; one that is under way has not had its say.
 func (op *Operation) telling() *request {
 	op.mu.Lock()
-	open, latest := append([]*request(nil), op.open...), op.latest
+	open, telling := append([]*request(nil), op.open...), op.latest
 	op.mu.Unlock()
-	for i := len(open) - 1; i >= 0; i-- {
-		rec := open[i].record()
-		if o := rec.Outcome(); !rec.Terms.Safe && (o == Ambiguous || o == Interrupted || o == Contradicted) {
-			return open[i]
+	decided := false
+	for _, r := range open {
+		rec := r.record()
+		if busy := r.busy(&rec); rec.inDoubt() && !(busy && decided) {
+			telling, decided = r, !busy
 		}
 	}
-	return latest
+	return telling
+}
+
+// inDoubt reports whether nobody knows what an unsafe request has done.
+func (r *Record) inDoubt() bool {
+	if r.Terms.Safe {
+		return false
+	}
+	o := r.Outcome()
+	return o == Ambiguous || o == Interrupted || o == Contradicted
 }
 
 // LogValue implements [slog.LogValuer].

@@ -552,3 +552,22 @@ func TestThrottle(t *testing.T) {
 		t.Errorf("an outage of 50 calls made %d requests", n)
 	}
 }
+
+// TestErrBesideAnother: a request of the operation that is under way does not
+// hide what is in doubt of another.
+func TestErrBesideAnother(t *testing.T) {
+	s, tr := start(t, rubicontest.H1, rubicontest.Act().Close(), rubicontest.Act().Stall())
+	ctx, op := begin(t, rubicon.Intent{})
+	if got := send(ctx, tr, http.MethodPost, s.URL+"/a", "x"); !errors.Is(got.err, rubicon.ErrAmbiguous) {
+		t.Fatal(got)
+	}
+	later, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { send(later, tr, http.MethodPost, s.URL+"/b", "y") })
+	eventually(t, "the second request", func() bool { return len(s.Received()) == 2 })
+	if err := op.Err(errors.New("the SDK's own")); !errors.Is(err, rubicon.ErrAmbiguous) {
+		t.Errorf("told %v", err)
+	}
+	cancel()
+	wg.Wait()
+}

@@ -58,6 +58,7 @@ type body struct {
 
 	mu   sync.Mutex
 	told bool  // the server's name of the operation was told
+	fell bool  // that the server has reported a failure was told
 	over bool  // the end was decided
 	err  error // what further Reads return
 }
@@ -133,9 +134,14 @@ func (b *body) feed(p []byte) {
 	}
 }
 
-// tell tells the record the server's name of the operation as soon as it is
-// known: whoever must ask what became of it needs it.
+// tell tells the record what must not wait for the end, which some readers
+// never see: the server's name of the operation, for whoever must ask what
+// became of it, and that the server has reported a failure.
 func (b *body) tell() {
+	if !b.fell && b.watcher.Failed() {
+		b.fell = true
+		b.answer.fall(b.watcher.End())
+	}
 	if b.told {
 		return
 	}
@@ -163,19 +169,28 @@ func (b *body) finish(how ending, err error) error {
 	b.over = true
 	end := b.end()
 	a, condition := conclude(how, end, b.answer, b.opaque)
-	b.answer.tell(how, err, a, end)
 	b.err = b.answer.error(how, err, condition, a, end)
-	if condition == nil && end.State == contract.Failed { // a reader that has left knows only what its SDK made of it
-		condition = ErrStreamFailed
+	if condition != nil && b.answer.r != nil { // before the outcome is told, which asks for it
+		b.answer.r.setLoss(b.err)
 	}
-	if condition != nil && b.answer.r != nil {
-		b.answer.r.setLoss(b.answer.error(how, err, condition, a, end))
-	}
+	b.answer.tell(how, err, a, end)
 	if b.answer.cancel != nil {
 		b.answer.cancel(context.Canceled)
 	}
 	b.answer.trace.answerEnd(b.answer, end, b.err)
 	return b.err
+}
+
+// fall tells the record that the server has reported a failure.
+func (ans answered) fall(end contract.End) {
+	if ans.r == nil {
+		return
+	}
+	a, _ := conclude(left, end, ans, false)
+	a.Ended = false
+	ans.r.setLoss(ans.error(left, nil, ErrStreamFailed, a, end))
+	_ = ans.r.observe(ans.ctx, ans.ticket, Fact{Attempt: a})
+	ans.r.streamed(end)
 }
 
 // tell tells the record how the answer ended.
@@ -285,7 +300,10 @@ func (ans answered) error(how ending, err, condition error, a Attempt, end contr
 	if !ans.settled {
 		e.Evidence = e.Evidence.Merge(a.Evidence)
 	}
-	if condition == ErrInterrupted && !ans.settled || ans.safe {
+	switch {
+	case condition == ErrStreamFailed && !ans.settled:
+		e.Outcome = Failed
+	case condition == ErrInterrupted && !ans.settled || ans.safe:
 		e.Outcome = Interrupted
 	}
 	if how == cut || how == corrupt {

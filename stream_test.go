@@ -532,3 +532,39 @@ func TestSlowReader(t *testing.T) {
 		}
 	})
 }
+
+// TestFailureIsKnownAtOnce: readers that stop at a failure, and neither close
+// the body nor read its end, have told nobody. The record knows all the same.
+func TestFailureIsKnownAtOnce(t *testing.T) {
+	failed := sse(
+		"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m1\"}}\n\n",
+		"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n",
+		": never sent\n\n",
+	)
+	s, tr := start(t, rubicontest.H1, failed.Cut(165).Stall())
+	ctx, op := begin(t, rubicon.Intent{})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := tr.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	buf := make([]byte, 165)
+	if _, err := io.ReadFull(res.Body, buf); err != nil {
+		t.Fatal(err)
+	}
+	if op.Outcome() != rubicon.Failed || op.Stream().Failure.Type != "overloaded_error" {
+		t.Errorf("outcome %v, stream %+v, after %q", op.Outcome(), op.Stream(), buf)
+	}
+	var told *rubicon.Error
+	if err := op.Err(errors.New("the SDK's own")); !errors.As(err, &told) || !errors.Is(err, rubicon.ErrStreamFailed) || told.Outcome != rubicon.Failed {
+		t.Errorf("told %v", err)
+	}
+	res.Body.Close()
+	if op.Outcome() != rubicon.Failed {
+		t.Errorf("after Close: %v", op.Outcome())
+	}
+}

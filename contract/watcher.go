@@ -40,6 +40,10 @@ func (w *Watcher) Write(p []byte) (int, error) {
 // an event. Empty: not yet.
 func (w *Watcher) Operation() string { return w.engine.p.operation }
 
+// Failed reports whether the peer has reported a failure, which is how the
+// stream ends whatever follows.
+func (w *Watcher) Failed() bool { return w.engine.rule != nil && w.engine.p.failed }
+
 // Progress returns how many events came that show progress: neither comments
 // nor pings.
 func (w *Watcher) Progress() int64 {
