@@ -17,8 +17,9 @@ import (
 // and one budget; a mark never licenses anything.
 type mark struct {
 	id    string // of the call; "" if the request names none
-	count int    // of earlier attempts, as the request declares it; 0: this is the first, or it does not say
+	count int    // of earlier attempts, as the request declares it; not above 0: this is the first, or it does not say
 	hash  bool   // the call is known by what the request asks for
+	keyed bool   // id is an idempotency key, which its owner may use again on purpose
 	reads bool   // the body was read to find out
 }
 
@@ -27,16 +28,16 @@ type mark struct {
 func markOf(req *http.Request, keyHeader string) mark {
 	h := req.Header
 	stainless := field(h, "X-Stainless-Retry-Count")
+	count, _ := strconv.Atoi(stainless)
 	switch {
 	case namedCall(h) != "":
 		return mark{id: namedCall(h)}
 	case keyHeader != "" && h.Get(keyHeader) != "":
-		return mark{id: "key " + h.Get(keyHeader)}
+		return mark{id: "key " + h.Get(keyHeader), count: count, keyed: true}
 	case stainless != "" && field(h, keyHeaderName) != "":
-		return mark{id: "key " + field(h, keyHeaderName)}
+		return mark{id: "key " + field(h, keyHeaderName), count: count, keyed: true}
 	case stainless != "":
-		count, _ := strconv.Atoi(stainless)
-		return mark{count: max(count, 0), hash: req.GetBody != nil || !hasBody(req)}
+		return mark{count: count, hash: req.GetBody != nil || !hasBody(req)}
 	case field(h, "Mcp-Session-Id") != "" && req.GetBody != nil && hasBody(req):
 		return mark{id: mcpRequest(req), reads: true}
 	}
@@ -136,6 +137,12 @@ type markedCall struct {
 	where   *list.Element
 }
 
+// answered reports whether the call was answered for good.
+func (c *markedCall) answered() bool {
+	rec := c.record()
+	return rec.settled()
+}
+
 // The bounds of what is remembered of calls that no operation holds together.
 const (
 	maxMarked  = 1024
@@ -225,8 +232,12 @@ func (c *call) claimMarked() error {
 	}
 	key := m.key(c.req, m.id)
 	known, busy := c.t.marked.claim(key, time.Now())
+	if known != nil && m.keyed && m.count <= 0 && known.answered() { // asked for again on purpose: its server remembers
+		c.t.marked.leave(known, time.Now())
+		known = nil
+	}
 	switch {
-	case busy && m.hash: // of two calls alike
+	case busy && (m.hash || m.keyed): // two calls alike, which their server tells apart, or not
 		return nil
 	case busy:
 		c.r = &known.request

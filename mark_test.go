@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rubicon-go/rubicon"
 	"github.com/rubicon-go/rubicon/rubicontest"
@@ -351,5 +352,34 @@ func TestOutlives(t *testing.T) {
 		if got := sendRequest(tr, req); c.ok != (got.status == 200) || !c.ok && !errors.Is(got.err, rubicon.ErrEnded) {
 			t.Errorf("%+v: %v", c, got)
 		}
+	}
+}
+
+// TestKeyUsedAgain: who sends a request with the same idempotency key again
+// after its answer asks for what its server remembers. A retry that an SDK
+// declares does not.
+func TestKeyUsedAgain(t *testing.T) {
+	keyed := rubicon.Endpoint{Match: func(*http.Request) bool { return true }, KeyHeader: "Idempotency-Key", Retention: time.Hour}
+	for _, c := range []struct {
+		name      string
+		endpoints []rubicon.Endpoint
+		header    []string // of the second request, beside the key
+		requests  int
+	}{
+		{"documented", []rubicon.Endpoint{keyed}, nil, 2},
+		{"first attempt", []rubicon.Endpoint{}, []string{"X-Stainless-Retry-Count", "0"}, 2},
+		{"declared retry", []rubicon.Endpoint{}, []string{"X-Stainless-Retry-Count", "1"}, 1},
+	} {
+		s, tr := start(t, rubicontest.H1, rubicontest.Act().Answer(200, "done"))
+		tr.Endpoints = c.endpoints
+		first := attemptOf(t, s.URL, "x", "Idempotency-Key", "k1", "X-Stainless-Retry-Count", "0")
+		if got := sendRequest(tr, first); got.status != 200 {
+			t.Fatal(got)
+		}
+		got := sendRequest(tr, attemptOf(t, s.URL, "x", append([]string{"Idempotency-Key", "k1"}, c.header...)...))
+		if again := c.requests == 2; again != (got.status == 200) || !again && !errors.Is(got.err, rubicon.ErrSettled) {
+			t.Errorf("%s: %v", c.name, got)
+		}
+		wantCounts(t, s, c.requests, c.requests)
 	}
 }
