@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"flag"
+	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"testing"
@@ -20,5 +22,10 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		_ = f.Value.Set("16")
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(langchainLeak))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(langchainLeak), goleak.Cleanup(func(code int) {
+		if testing.Verbose() && lastWord != "" {
+			fmt.Println(lastWord)
+		}
+		os.Exit(code)
+	}))
 }

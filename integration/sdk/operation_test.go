@@ -64,11 +64,18 @@ func (b *board) String() string {
 		}
 	}
 	_ = w.Flush()
-	one := b.count(func(y *tally) bool { return y.effects == 1 })
-	_, _ = fmt.Fprintf(&text, "one effect: %[1]d of %[4]d clients, typed error: %[2]d of %[4]d, prompt stop: %[3]d of %[4]d",
-		one, b.count((*tally).typed), b.count((*tally).prompt), len(b.all))
-	return text.String()
+	return text.String() + b.summary()
 }
+
+// summary is the line that sums the table up.
+func (b *board) summary() string {
+	one := b.count(func(y *tally) bool { return y.effects == 1 })
+	return fmt.Sprintf("one effect: %[1]d of %[4]d clients, typed error: %[2]d of %[4]d, prompt stop: %[3]d of %[4]d",
+		one, b.count((*tally).typed), b.count((*tally).prompt), len(b.all))
+}
+
+// lastWord is what the verbose output ends with.
+var lastWord string
 
 // kindOf says what an SDK made of an error.
 func kindOf(err error) string {
@@ -101,6 +108,7 @@ func TestOneEffect(t *testing.T) {
 	})
 	t.Logf("go-retryablehttp in between:%v", &nested)
 	t.Logf("with an operation:%v", &direct)
+	lastWord = direct.summary()
 	if n, all := direct.count((*tally).prompt), len(direct.all); n < all-2 {
 		t.Errorf("%d of %d clients stop at once; want all but two", n, all)
 	}
