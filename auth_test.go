@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
@@ -1058,4 +1059,44 @@ func TestCredentialIsASource(t *testing.T) {
 		}
 	}
 	s.wantCalls(t, 1, 0)
+}
+
+// TestAuthErrorStopsLoops: layers above stop where somebody must act first, and
+// find the error.
+func TestAuthErrorStopsLoops(t *testing.T) {
+	for _, code := range []string{"invalid_grant", "temporarily_unavailable"} {
+		s := newIssuer(t)
+		s.answer = func(w http.ResponseWriter, req *http.Request) bool {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":%q}`, code)
+			return true
+		}
+		client := s.client(t, s.credential(t))
+		s.revoke()
+		calls := 0
+		err := backoff.Retry(func() error {
+			calls++
+			_, _, err := post(t, client, s.api.URL, "x")
+			return err
+		}, backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 2))
+		var failed *rubicon.AuthError
+		if dead := code == "invalid_grant"; !errors.As(err, &failed) || dead != (calls == 1) {
+			t.Errorf("%s: %d calls, %v", code, calls, err)
+		}
+		req := attemptOf(t, s.api.URL, "x", goSDK...)
+		res, err := client.Do(req)
+		if code != "invalid_grant" {
+			if !errors.As(err, &failed) {
+				t.Errorf("%v %v", res, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if _, err := io.ReadAll(res.Body); !errors.Is(err, rubicon.ErrReconnect) || res.Header.Get(rubicon.LocalHeader) == "" {
+			t.Errorf("%v %v", res.Header, err)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 )
@@ -216,6 +217,15 @@ func (e *AuthError) Timeout() bool { return false }
 
 // RetryableError is the question of the AWS SDK for Go v2.
 func (e *AuthError) RetryableError() bool { return e.Retryable() }
+
+// As answers cenkalti/backoff, whose Retry then stops where somebody must act.
+func (e *AuthError) As(target any) bool {
+	p, ok := target.(**backoff.PermanentError)
+	if ok = ok && !e.Retryable(); ok {
+		*p = &backoff.PermanentError{Err: e}
+	}
+	return ok
+}
 
 // GoString is Error, so that %#v prints nothing that Error leaves out.
 func (e *AuthError) GoString() string { return e.Error() }

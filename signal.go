@@ -16,20 +16,32 @@ const LocalHeader = "Rubicon-Local"
 // every error, a response of the one kind that it takes for final. Its body
 // ends with err, so that the SDK's caller finds it all the same.
 func (c *call) refused(err error) (*http.Response, error) {
-	stop, ok := err.(*stopError)
-	if !ok || c.t.PlainErrors || c.req.Context().Err() != nil || !speaksLocal400(c.req.Header) {
+	outcome, stop := stops(err)
+	if !stop || c.t.PlainErrors || c.req.Context().Err() != nil || !speaksLocal400(c.req.Header) {
 		return nil, err
 	}
 	return &http.Response{
 		Status: "400 Not Sent (local)", StatusCode: http.StatusBadRequest,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
-			LocalHeader:      {stop.err.Outcome.String()},
+			LocalHeader:      {outcome.String()},
 			"X-Should-Retry": {"false"},
 			"Content-Type":   {"text/plain; charset=utf-8"},
 		},
-		Body: io.NopCloser(errorReader{stop}), ContentLength: -1, Request: c.req,
+		Body: io.NopCloser(errorReader{err}), ContentLength: -1, Request: c.req,
 	}, nil
+}
+
+// stops reports whether err says that asking again is of no use, and what is
+// known of the operation.
+func stops(err error) (Outcome, bool) {
+	switch err := err.(type) {
+	case *stopError:
+		return err.err.Outcome, true
+	case *AuthError:
+		return Refused, !err.Retryable()
+	}
+	return Ambiguous, false
 }
 
 // An errorReader is a body that has nothing but an error.

@@ -55,6 +55,7 @@ type body struct {
 	opaque  bool              // nobody can read the bytes of a stream
 	limits  limits
 	closed  atomic.Bool
+	done    atomic.Bool // err is set, and final
 
 	mu   sync.Mutex
 	told bool  // the server's name of the operation was told
@@ -153,9 +154,10 @@ func (b *body) tell() {
 
 // sticky returns the error that the body ended with, if it did.
 func (b *body) sticky() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err
+	if b.done.Load() {
+		return b.err
+	}
+	return nil
 }
 
 // finish decides the end, if it is not decided yet, and returns what the
@@ -178,6 +180,7 @@ func (b *body) finish(how ending, err error) error {
 		b.answer.cancel(context.Canceled)
 	}
 	b.answer.trace.answerEnd(b.answer, end, b.err)
+	b.done.Store(true)
 	return b.err
 }
 
