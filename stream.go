@@ -393,7 +393,11 @@ func (c *call) streams(res *http.Response) bool {
 // isStream reports whether an answer with the given header is a sequence of
 // events, whose head says little about its end.
 func isStream(h http.Header) bool {
-	return contract.FramingOf(field(h, "Content-Type"))&^(contract.Values|contract.Elements) != 0
+	contentType := field(h, "Content-Type")
+	if contentType == "application/json" { // as most are
+		return false
+	}
+	return contract.FramingOf(contentType)&^(contract.Values|contract.Elements) != 0
 }
 
 // asksForStream reports whether req asks for an answer piece by piece, which
