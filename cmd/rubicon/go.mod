@@ -7,6 +7,7 @@ require (
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/rubicon-go/rubicon v0.0.0
 	golang.org/x/net v0.62.0
+	golang.org/x/oauth2 v0.38.0
 )
 
 // tests
@@ -14,6 +15,5 @@ require go.uber.org/goleak v1.3.0
 
 require (
 	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
-	golang.org/x/oauth2 v0.38.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )

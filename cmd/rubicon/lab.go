@@ -41,10 +41,31 @@ what its client says: an end of the body is the end of the answer.
                  clients it expects what is wrong with them: where they do no
                  harm any more, a row shows nothing.
 
+Faults of a credential (auth-...) are played against three others: x/oauth2's
+Transport over net/http; a naive refresher over net/http, which answers each 401
+with a token request of its own and sends the request once more, as many
+programs do; and Rubicon with Auth. The authorization server rotates refresh
+tokens, and one that is used twice kills the grant. The callers do not try
+again. The columns of these rows are
+
+  token reqs     requests at the token endpoint
+  API reqs       requests at the API
+  grant          what became of the grant: alive; killed, by the client; leaked,
+                 which is alive, but the client has shown a token of it to
+                 another host; revoked, beforehand; none, for an API key
+  told           as above, or what Rubicon says of the renewal: transient,
+                 ambiguous, misconfigured or reconnect. Where there are many
+                 callers, what most of them were told, and how many they are
+
+and below them stands for each client how many calls were answered 200, how many
+tokens it has asked for, and how many grants it has lost (killed or leaked).
+
 The exit status is 0 if every row is ok, 1 if one is not, 2 for wrong usage.
 
   -json       print a line of JSON for each row, with the keys fault, client,
-              attempts, effects, outcome, want, ok
+              attempts, effects, outcome, want, ok; those of a
+              credential have auth besides, with token_requests, grant, calls,
+              served
   -only NAME  play one fault only
 
 The faults are:
@@ -76,7 +97,7 @@ func parseLab(args []string) (labFlags, error) {
 // runLab plays the faults of the lab.
 func runLab(ctx context.Context, args []string, out, errs io.Writer) int {
 	flags, err := parseLab(args)
-	faults := lab.Faults()
+	faults := slices.Concat(lab.Faults(), lab.AuthFaults())
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(out, labHelp)
@@ -194,6 +215,22 @@ func tableLine(fault, client string, attempts, effects any, told, ok string) str
 		attempts, effects, toldWidth, cut(told, toldWidth), ok)
 }
 
+// authHead is the first lines of the rows of a credential.
+var authHead = fmt.Sprintf("%-*s  %-*s  %5s  %5s\n", faultWidth, "", authWidth, "", "token", "API") +
+	authLine("fault", "client", "reqs", "reqs", "grant", "what the caller was told", "ok")
+
+// The widths of columns that rows of a credential have alone.
+const (
+	authWidth  = 8
+	grantWidth = 7
+)
+
+// authLine is tableLine for a row of a credential.
+func authLine(fault, client string, tokens, attempts any, grant, told, ok string) string {
+	return fmt.Sprintf("%-*s  %-*s  %5v  %5v  %-*s  %-*s  %s\n", faultWidth, fault, authWidth, client,
+		tokens, attempts, grantWidth, grant, toldWidth, cut(told, toldWidth), ok)
+}
+
 // cut returns text, or its beginning if it is longer than width.
 func cut(text string, width int) string {
 	if runes := []rune(text); len(runes) > width {
@@ -205,53 +242,87 @@ func cut(text string, width int) string {
 // A table prints rows for people.
 type table struct {
 	w       io.Writer
-	faults  int
-	last    string         // the fault of the last row
+	faults  int            // but for those of a credential
+	last    lab.Row        // the last row
 	clients []string       // in the order of their first rows
 	repeats map[string]int // how often a client made the server act more than once
+	auth    lab.AuthSum
 }
 
 // row prints r, and before it what sets it off from the row above.
 func (t *table) row(r lab.Row) error {
 	above := ""
 	switch {
-	case t.last == "":
-		above, t.repeats = tableHead, map[string]int{}
-	case t.last != r.Fault:
+	case t.last.Fault == "" || (t.last.Auth == nil) != (r.Auth == nil):
+		above = t.head(r)
+	case t.last.Fault != r.Fault:
 		above = "\n"
 	}
 	t.count(r)
+	_, err := fmt.Fprint(t.w, above, line(r))
+	return err
+}
+
+// head returns the head for r and what follows in its form.
+func (t *table) head(r lab.Row) string {
+	head := tableHead
+	if r.Auth != nil {
+		head = authHead
+	}
+	if t.last.Fault != "" {
+		return "\n" + head
+	}
+	return head
+}
+
+// line returns the line of r.
+func line(r lab.Row) string {
 	ok := "ok"
 	if !r.OK {
 		ok = "NO"
 	}
-	_, err := fmt.Fprint(t.w, above, tableLine(r.Fault, r.Client, r.Attempts, r.Effects, r.Outcome, ok))
-	return err
+	if r.Auth != nil {
+		return authLine(r.Fault, r.Client, r.Auth.TokenRequests, r.Attempts, r.Auth.Grant, r.Outcome, ok)
+	}
+	return tableLine(r.Fault, r.Client, r.Attempts, r.Effects, r.Outcome, ok)
 }
 
 // count notes what end says about r.
 func (t *table) count(r lab.Row) {
-	if t.last != r.Fault {
-		t.last = r.Fault
+	isNew := t.last.Fault != r.Fault
+	t.last = r
+	if r.Auth != nil {
+		t.auth.Add(r)
+		return
+	}
+	if isNew {
 		t.faults++
 	}
 	if !slices.Contains(t.clients, r.Client) {
 		t.clients = append(t.clients, r.Client)
 	}
 	if r.Effects > 1 {
+		if t.repeats == nil {
+			t.repeats = map[string]int{}
+		}
 		t.repeats[r.Client]++
 	}
 }
 
 // end prints what the rows come to.
 func (t *table) end() error {
-	if t.faults < 2 {
-		return nil
-	}
 	var b strings.Builder
-	for _, client := range t.clients {
-		fmt.Fprintf(&b, "%-*s  made the server act more than once in %d of %d faults\n",
-			clientWidth, client, t.repeats[client], t.faults)
+	if t.faults > 1 {
+		for _, client := range t.clients {
+			fmt.Fprintf(&b, "%-*s  made the server act more than once in %d of %d faults\n",
+				clientWidth, client, t.repeats[client], t.faults)
+		}
+		for _, line := range t.auth.Lines() {
+			b.WriteString(line + "\n")
+		}
+	}
+	if b.Len() == 0 {
+		return nil
 	}
 	_, err := fmt.Fprintf(t.w, "\n%s", b.String())
 	return err

@@ -24,7 +24,33 @@ func TestLab(t *testing.T) {
 	if status := run(t.Context(), []string{"lab"}, &out, &errs); status != exitOK || errs.Len() > 0 {
 		t.Errorf("status %d; standard error:\n%s", status, &errs)
 	}
-	checkTable(t, out.String(), len(lab.Faults()))
+	table, auth, _ := strings.Cut(out.String(), "\n"+authHead)
+	auth, sums, _ := strings.Cut(auth, "\n\nnet/http")
+	checkTable(t, table+"\n\nnet/http"+sums, len(lab.Faults()))
+	checkAuth(t, auth, sums)
+}
+
+// checkAuth checks that text has three rows for each fault of a credential, and
+// sums a line for each of their clients.
+func checkAuth(t *testing.T, text, sums string) {
+	t.Helper()
+	rows := 0
+	for _, line := range strings.Split(text, "\n") {
+		if n := utf8.RuneCountInString(line); n > 80 {
+			t.Errorf("longer than 80: %s", line)
+		}
+		if strings.HasPrefix(line, "auth-") && strings.HasSuffix(line, "  ok") {
+			rows++
+		}
+	}
+	if n := len(lab.AuthFaults()); rows != 3*n || n == 0 {
+		t.Errorf("%d rows of a credential that are ok, want %d", rows, 3*n)
+	}
+	for _, sum := range []string{"\nauth: x/oauth2  served ", "\nauth: naive     served ", "\nauth: rubicon   served "} {
+		if strings.Count(sums, sum) != 1 {
+			t.Errorf("the table does not end with %q", sum)
+		}
+	}
 }
 
 // checkTable checks that text is a table of three rows for each of n faults,
@@ -142,11 +168,21 @@ func TestLabNamesEveryFault(t *testing.T) {
 	var help, unknown bytes.Buffer
 	run(t.Context(), []string{"lab", "-h"}, &help, &help)
 	run(t.Context(), []string{"lab", "-only", "?"}, &unknown, &unknown)
-	for _, f := range lab.Faults() {
+	for _, f := range slices.Concat(lab.Faults(), lab.AuthFaults()) {
 		if name := "\n  " + f.Name + " "; !strings.Contains(help.String(), name) || !strings.Contains(unknown.String(), name) {
 			t.Errorf("%s is not listed", f.Name)
 		}
 	}
+}
+
+// TestLabOnlyAuth has a row of a credential by itself, in both forms.
+func TestLabOnlyAuth(t *testing.T) {
+	var text, lines, errs bytes.Buffer
+	run(t.Context(), []string{"lab", "-only", "auth-key"}, &text, &errs)
+	check(t, "the table", text.String(), authHead+authLine("auth-key", "x/oauth2", 0, 1, "none", "401", "ok"))
+	run(t.Context(), []string{"lab", "-json", "-only", "auth-key"}, &lines, &errs)
+	check(t, "the lines", lines.String(), `"auth":{"token_requests":0,"grant":"none","calls":1,"served":0}}`)
+	check(t, "standard error", errs.String(), "")
 }
 
 // TestLabMissed has rows that miss what is expected of them, of Rubicon and of

@@ -7,6 +7,10 @@
 // case. What the rows have in common is in the other files: clients.go has the
 // clients, caller.go those who use them, bench.go what a client and a fault
 // stand on, and told.go the words for what a caller is told.
+//
+// Faults of a credential are a table of their own, in auth.go, for other
+// clients: authclients.go has those, authbench.go what they and a fault stand
+// on, issuer.go the authorization server, and authsum.go what the rows come to.
 package lab
 
 import (
@@ -35,6 +39,8 @@ type Fault struct {
 	during   func(*bench)   // what happens meanwhile; nil: nothing
 
 	want wants
+
+	auth *authFault // in place of all that is above but the names; nil: it is no fault of a credential
 }
 
 // wants is what is expected of each client. Of the first two it states what is
@@ -64,37 +70,68 @@ type Row struct {
 	Attempts int    `json:"attempts"`
 	Effects  int    `json:"effects"`
 	Outcome  string `json:"outcome"` // what the caller was told in the end
-	Want     string `json:"want"`    // what was expected of the three above
+	Want     string `json:"want"`    // what was expected of all above
 	OK       bool   `json:"ok"`      // whether that is what happened
+
+	Auth *Auth `json:"auth,omitempty"` // of faults of a credential; nil: it is none
+}
+
+// Auth is what became of a credential.
+type Auth struct {
+	TokenRequests int    `json:"token_requests"`
+	Grant         string `json:"grant"`  // afterwards: alive, killed, leaked, revoked or none
+	Calls         int    `json:"calls"`  // how often callers asked
+	Served        int    `json:"served"` // how many of those were answered 200
 }
 
 // Got returns what happened in the form of Want.
-func (r Row) Got() string { return result{r.Attempts, r.Effects, r.Outcome}.String() }
-
-// Run plays every fault against every client, several at a time, and reports
-// the rows in the order of the faults. If ctx ends first, it returns its cause.
-func Run(ctx context.Context, faults []Fault, report func(Row)) error {
-	return run(ctx, faults, clients[:], report)
+func (r Row) Got() string {
+	if r.Auth != nil {
+		return authResult{r.Auth.TokenRequests, r.Attempts, r.Effects, r.Auth.Grant, r.Outcome}.String()
+	}
+	return result{r.Attempts, r.Effects, r.Outcome}.String()
 }
 
-// run is Run for some of the clients.
-func run(ctx context.Context, faults []Fault, clients []client, report func(Row)) error {
+// Run plays every fault against every client of its kind, several at a time,
+// and reports the rows in the order of the faults. If ctx ends first, it returns
+// its cause.
+func Run(ctx context.Context, faults []Fault, report func(Row)) error {
+	var all []func() Row
+	for i := range faults {
+		if f := &faults[i]; f.auth != nil {
+			all = append(all, authPlays(ctx, f.auth, authClients[:])...)
+		} else {
+			all = append(all, plays(ctx, f, clients[:])...)
+		}
+	}
+	return inOrder(ctx, all, report)
+}
+
+// plays has what plays f against each of the clients.
+func plays(ctx context.Context, f *Fault, clients []client) []func() Row {
+	var all []func() Row
+	for _, c := range clients {
+		all = append(all, func() Row { return play(ctx, f, c) })
+	}
+	return all
+}
+
+// inOrder makes the plays, several at a time, and reports their rows in order.
+func inOrder(ctx context.Context, plays []func() Row, report func(Row)) error {
 	var rows []chan Row
 	free := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
-	for i := range faults {
-		for _, c := range clients {
-			row := make(chan Row, 1)
-			rows = append(rows, row)
-			go func() {
-				free <- struct{}{}
-				defer func() { <-free }()
-				if ctx.Err() != nil {
-					row <- Row{}
-					return
-				}
-				row <- play(ctx, &faults[i], c)
-			}()
-		}
+	for _, play := range plays {
+		row := make(chan Row, 1)
+		rows = append(rows, row)
+		go func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			if ctx.Err() != nil {
+				row <- Row{}
+				return
+			}
+			row <- play()
+		}()
 	}
 	for _, row := range rows {
 		if r := <-row; ctx.Err() == nil {

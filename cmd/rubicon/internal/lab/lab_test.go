@@ -17,11 +17,21 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/oauth2"
 
 	"github.com/rubicon-go/rubicon"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run is Run for some of the clients.
+func run(ctx context.Context, faults []Fault, clients []client, report func(Row)) error {
+	var all []func() Row
+	for i := range faults {
+		all = append(all, plays(ctx, &faults[i], clients)...)
+	}
+	return inOrder(ctx, all, report)
+}
 
 // alike are the faults of which Rubicon makes no more than net/http does. In
 // each of them the protocol or the server leaves nothing to know.
@@ -173,9 +183,17 @@ func faultNamed(t *testing.T, name string) Fault {
 // TestNoSocketIsLeft counts the process's sockets, where that can be done. The
 // garbage collector would close those that are forgotten.
 func TestNoSocketIsLeft(t *testing.T) {
+	checkSockets(t, func() error {
+		return run(t.Context(), faults, []client{clients[0], clients[2]}, func(Row) {})
+	})
+}
+
+// checkSockets checks that play leaves no socket behind.
+func checkSockets(t *testing.T, play func() error) {
+	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	before := sockets(t)
-	if err := run(t.Context(), faults, []client{clients[0], clients[2]}, func(Row) {}); err != nil {
+	if err := play(); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(10 * time.Second); sockets(t) > before; time.Sleep(time.Millisecond) {
@@ -218,6 +236,8 @@ func TestWord(t *testing.T) {
 		{wrapped(os.ErrDeadlineExceeded), "timeout"},
 		{wrapped(context.Canceled), "canceled"},
 		{wrapped(&rubicon.ProxyError{Status: 407}), "proxy 407"},
+		{wrapped(&oauth2.RetrieveError{ErrorCode: "invalid_grant"}), "invalid_grant"},
+		{wrapped(&oauth2.RetrieveError{Response: &http.Response{StatusCode: 500}}), "token 500"},
 		{errors.New("POST http://h/ giving up after 5 attempt(s)"), "gave up"},
 		{errors.New("http2: server sent GOAWAY and closed the connection"), "GOAWAY"},
 	}

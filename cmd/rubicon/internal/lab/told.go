@@ -8,20 +8,36 @@ import (
 	"net"
 	"strings"
 
+	"golang.org/x/oauth2"
+
 	"github.com/rubicon-go/rubicon"
 )
 
 // told says in a few words what r tells the caller: a status, or what an error
 // reveals by its types and values to a caller that looks closely.
 func told(r reply) string {
-	var known *rubicon.Error
+	var (
+		known *rubicon.Error
+		auth  *rubicon.AuthError
+	)
 	switch {
 	case r.err == nil:
 		return fmt.Sprint(r.status)
+	case errors.As(r.err, &auth):
+		return kindOf(auth)
 	case errors.As(r.err, &known):
 		return knownBy(known, r.before)
 	}
 	return "error: " + word(r.err)
+}
+
+// kindOf says who has to act on e, and the token endpoint's status where that
+// is all that is known of its answer.
+func kindOf(e *rubicon.AuthError) string {
+	if e.Code != "" || e.Status == 0 {
+		return e.Kind.String()
+	}
+	return fmt.Sprintf("%s (%d)", e.Kind, e.Status)
 }
 
 // knownBy says what e knows: the outcome, and what is known beside it. How a
@@ -66,6 +82,7 @@ var texts = [...]struct{ part, word string }{
 	{"PROTOCOL_ERROR", "PROTOCOL_ERROR"},
 	{"connection lost", "connection lost"},
 	{"Proxy Authentication Required", "proxy auth required"},
+	{"refresh token is not set", "no refresh token"},
 }
 
 // word names err in the same few words on every system.
@@ -75,6 +92,7 @@ func word(err error) string {
 		cert  *tls.CertificateVerificationError
 		proxy *rubicon.ProxyError
 		op    *net.OpError
+		token *oauth2.RetrieveError
 	)
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -87,6 +105,10 @@ func word(err error) string {
 		return "certificate"
 	case errors.As(err, &proxy):
 		return fmt.Sprintf("proxy %d", proxy.Status)
+	case errors.As(err, &token) && token.ErrorCode != "":
+		return token.ErrorCode
+	case errors.As(err, &token):
+		return fmt.Sprintf("token %d", token.Response.StatusCode)
 	case isTimeout(err):
 		return "timeout"
 	case errors.As(err, &op) && op.Op == "dial":
