@@ -327,8 +327,16 @@ func (c *call) unrenewed(d Decision, err error) (*http.Response, error) {
 	if c.res != nil {
 		mine.Rejected = c.keep()
 	}
-	c.r.setCause(&mine)
-	return nil, &mine
+	rec := c.r.record()
+	if !rec.inDoubt() {
+		return nil, &mine
+	}
+	if c.res != nil {
+		c.res.Body.Close()
+	}
+	e := c.r.lost(c.req, &rec, d)
+	e.auth = &mine
+	return nil, e.until(c.req.Context()).returned()
 }
 
 // keep returns the answer in hand for an error that nobody closes: its body, if

@@ -299,12 +299,12 @@ func (c *Credential) uselessLocked(origin string, now time.Time) {
 }
 
 // useless says that origin rejected tok, with which a rejected request was
-// sent again.
+// sent again, whatever another path of the origin said in between.
 func (c *Credential) useless(tok *token, origin string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if tok.gen == c.gen && c.forcedBy == origin {
-		c.uselessLocked(origin, time.Now())
+	if now := time.Now(); tok.gen == c.gen && !now.Before(c.paused[origin].until) {
+		c.uselessLocked(origin, now)
 	}
 }
 

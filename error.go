@@ -64,6 +64,8 @@ type Error struct {
 	why    error   // the cause that the caller gave for it
 	open   bool    // the cause is reachable
 	safe   bool    // the method is: nothing can have been done
+
+	auth *AuthError // why the last attempt of several could not be made; nil: for another reason
 }
 
 // Error implements error.
@@ -85,6 +87,9 @@ func (e *Error) Error() string {
 	}
 	if e.detail != "" {
 		b.WriteString(": " + e.detail)
+	}
+	if e.auth != nil {
+		b.WriteString(": " + strings.TrimPrefix(e.auth.Error(), "rubicon: "))
 	}
 	b.WriteString(e.streamed())
 	if e.Decision.Why == WhyNoLicence {
@@ -118,6 +123,16 @@ func (e *Error) Is(target error) bool {
 		}
 	}
 	return e.why != nil && e.why == target
+}
+
+// As finds the [*AuthError] of a request that may have acted before its
+// credential could not be renewed.
+func (e *Error) As(target any) bool {
+	p, ok := target.(**AuthError)
+	if ok = ok && e.auth != nil; ok {
+		*p = e.auth
+	}
+	return ok
 }
 
 // Unwrap returns what may be known to layers above: the end of the caller's

@@ -2,6 +2,7 @@ package rubicon
 
 import (
 	"container/list"
+	"context"
 	"encoding/json"
 	"hash/maphash"
 	"io"
@@ -90,23 +91,26 @@ func mcpRequest(req *http.Request) string {
 	return "mcp " + field(req.Header, "Mcp-Session-Id") + " " + strconv.FormatUint(maphash.Bytes(bodySeed, text), 16)
 }
 
-// A markKey is where a marked call is found again: within its origin and under
-// its credential.
+// A markKey is where a marked call is found again: the same target under the
+// same credential.
 type markKey struct {
-	scheme, host string
-	credential   uint64
-	id           string
+	method, scheme, host, path, query string
+	credential                        uint64
+	id                                string
 }
 
-// key returns where the call with the given id is found.
-func (m *mark) key(req *http.Request, id string) markKey {
+// keyOfMark returns where the call with the given id is found.
+func keyOfMark(req *http.Request, id string) markKey {
 	var h maphash.Hash
 	h.SetSeed(bodySeed)
 	for _, name := range [...]string{authorizationHeader, "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
 		h.WriteString(stableCredential(field(req.Header, name)))
 		h.WriteByte(0)
 	}
-	return markKey{req.URL.Scheme, strings.ToLower(req.URL.Host), h.Sum64(), id}
+	return markKey{
+		method: req.Method, scheme: req.URL.Scheme, host: strings.ToLower(req.URL.Host),
+		path: req.URL.EscapedPath(), query: req.URL.RawQuery, credential: h.Sum64(), id: id,
+	}
 }
 
 // stableCredential returns the part of a credential that is the same on every
@@ -118,13 +122,13 @@ func stableCredential(value string) string {
 	return value
 }
 
-// idOfHash names the call of a request by what it asks for.
+// idOfHash names the call of a request by its body.
 func idOfHash(req *http.Request) (string, error) {
 	id := identify(req)
 	if err := id.sum(); err != nil {
 		return "", err
 	}
-	return strings.Join([]string{"hash", id.method, id.path, id.query, strconv.FormatUint(id.hash, 16)}, " "), nil
+	return "hash " + strconv.FormatUint(id.hash, 16), nil
 }
 
 // A markedCall is the record of one call of an SDK, whatever attempts it makes.
@@ -157,20 +161,28 @@ type markedCalls struct {
 	oldest list.List // of *markedCall, by the time they were seen
 }
 
-// claim returns the call that is known under key, as one under way, or nil.
-// busy says that an attempt of it is under way already.
-func (m *markedCalls) claim(key markKey, now time.Time) (known *markedCall, busy bool) {
+// claim returns the call with mark mk that key leads to, for one more RoundTrip
+// of it; busy says that one is under way already. A call that its mark names is
+// known from its first attempt on; of one that is known by its contents nil is
+// returned if no attempt has failed.
+func (m *markedCalls) claim(key markKey, mk *mark, now time.Time) (known *markedCall, busy bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known = m.byKey[key]
 	switch {
 	case known == nil:
-		return nil, false
 	case known.running:
 		return known, true
-	case now.Sub(known.seen) > longMarked:
-		m.dropLocked(known)
-		return nil, false
+	case now.Sub(known.seen) > longMarked, mk.keyed && mk.count <= 0 && known.answered():
+		m.dropLocked(known) // who uses a key again after the answer asks what its server remembers
+		known = nil
+	}
+	if known == nil {
+		if mk.hash {
+			return nil, false
+		}
+		known = &markedCall{key: key}
+		m.addLocked(known, now)
 	}
 	known.running = true
 	known.calls++
@@ -181,6 +193,10 @@ func (m *markedCalls) claim(key markKey, now time.Time) (known *markedCall, busy
 func (m *markedCalls) add(c *markedCall, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.addLocked(c, now)
+}
+
+func (m *markedCalls) addLocked(c *markedCall, now time.Time) {
 	if last := m.byKey[c.key]; last != nil {
 		m.dropLocked(last)
 	}
@@ -230,24 +246,14 @@ func (c *call) claimMarked() error {
 	if m.id == "" {
 		return nil
 	}
-	key := m.key(c.req, m.id)
-	known, busy := c.t.marked.claim(key, time.Now())
-	if known != nil && m.keyed && m.count <= 0 && known.answered() { // asked for again on purpose: its server remembers
-		c.t.marked.leave(known, time.Now())
-		known = nil
-	}
+	known, busy := c.t.marked.claim(keyOfMark(c.req, m.id), m, time.Now())
 	switch {
-	case busy && (m.hash || m.keyed): // two calls alike, which their server tells apart, or not
+	case known == nil, busy && (m.hash || m.keyed): // of two calls alike, whose server tells them apart, or not
 		return nil
 	case busy:
 		c.r = &known.request
 		rec := c.r.record()
 		return c.r.lost(c.req, &rec, Decide(rec, time.Now()), ErrInProgress).until(c.req.Context()).returned()
-	case known == nil && m.hash: // the first attempt was not seen, or is forgotten
-		return nil
-	case known == nil:
-		known = &markedCall{key: key, calls: 1, running: true}
-		c.t.marked.add(known, time.Now())
 	}
 	c.marked, c.r, c.n = known, &known.request, known.calls
 	return nil
@@ -256,22 +262,37 @@ func (c *call) claimMarked() error {
 // leaveMarked ends the call's part in its SDK's call. The first attempt of one
 // that is known by its contents only is remembered if it did not succeed.
 func (c *call) leaveMarked() {
-	now := time.Now()
 	switch {
 	case c.marked != nil:
-		c.t.marked.leave(c.marked, now)
-	case !c.mark.hash || c.r != &c.own || c.kept || c.tries == 0:
-	default:
-		rec := c.own.record()
-		if rec.settled() {
-			return
-		}
-		id, err := idOfHash(c.req)
-		if err != nil {
-			return
-		}
-		known := &markedCall{key: c.mark.key(c.req, id), calls: 1}
-		known.rec, known.cause = rec, c.own.lastCause()
-		c.t.marked.add(known, now)
+		c.t.marked.leave(c.marked, time.Now())
+	case c.mark.hash && c.r == &c.own && !c.kept && c.tries > 0 && c.free():
+		c.remember()
 	}
+}
+
+// free reports whether nothing reads the last attempt's body any more: a
+// GetBody may return that very reader.
+func (c *call) free() bool {
+	if !hasBody(c.req) || isSnapshot(c.req.GetBody) {
+		return true
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return c.guard != nil && c.guard.await(now)
+}
+
+// remember keeps the record for a further attempt that declares itself one.
+func (c *call) remember() {
+	rec := c.own.record()
+	if rec.settled() {
+		return
+	}
+	id, err := idOfHash(c.req)
+	if err != nil {
+		return
+	}
+	known := &markedCall{key: keyOfMark(c.req, id), calls: 1}
+	known.rec, known.cause = rec, c.own.lastCause()
+	known.keyValue, known.delays = c.own.keyValue, c.own.delays
+	c.t.marked.add(known, time.Now())
 }

@@ -16,12 +16,12 @@ const LocalHeader = "Rubicon-Local"
 // every error, a response of the one kind that it takes for final. Its body
 // ends with err, so that the SDK's caller finds it all the same.
 func (c *call) refused(err error) (*http.Response, error) {
-	outcome, stop := stops(err)
+	outcome, stop := c.stops(err)
 	if !stop || c.t.PlainErrors || c.req.Context().Err() != nil || !speaksLocal400(c.req.Header) {
 		return nil, err
 	}
 	return &http.Response{
-		Status: "400 Not Sent (local)", StatusCode: http.StatusBadRequest,
+		Status: "400 No Answer (local)", StatusCode: http.StatusBadRequest,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
 			LocalHeader:      {outcome.String()},
@@ -34,12 +34,13 @@ func (c *call) refused(err error) (*http.Response, error) {
 
 // stops reports whether err says that asking again is of no use, and what is
 // known of the operation.
-func stops(err error) (Outcome, bool) {
+func (c *call) stops(err error) (Outcome, bool) {
 	switch err := err.(type) {
 	case *stopError:
 		return err.err.Outcome, true
 	case *AuthError:
-		return Refused, !err.Retryable()
+		rec := c.r.record()
+		return rec.Outcome(), !err.Retryable()
 	}
 	return Ambiguous, false
 }
@@ -78,9 +79,13 @@ func (c *call) discourage() {
 	}
 	rec := c.record()
 	rec.Call++
+	rec.Until = c.op.until() // the SDK may give its next attempt another deadline
 	switch d := Decide(rec, time.Now()); {
 	case d.Action == Send, d.Action == Replay, d.Action == Wait && d.Next != Report:
 	default:
+		if c.res.Header == nil {
+			c.res.Header = make(http.Header, 1)
+		}
 		c.res.Header.Set("X-Should-Retry", "false")
 	}
 }

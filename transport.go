@@ -433,7 +433,9 @@ func (c *call) fresh() bool {
 func (c *call) record() Record {
 	rec := c.r.record()
 	rec = rec.asked(c.n, c.keyed)
+	// What a request may do by itself is its own, whatever the record began with.
 	rec.Terms.Repeat, rec.Terms.Renew = c.terms.Repeat, c.terms.Renew
+	rec.Terms.Safe, rec.Terms.Idempotent = c.terms.Safe, c.terms.Idempotent
 	rec.Until = c.until()
 	rec.Budget = c.allowed(&rec)
 	return rec
