@@ -29,7 +29,10 @@ type mark struct {
 func markOf(req *http.Request, keyHeader string) mark {
 	h := req.Header
 	stainless := field(h, "X-Stainless-Retry-Count")
-	count, _ := strconv.Atoi(stainless)
+	count := 0
+	if stainless != "" {
+		count, _ = strconv.Atoi(stainless)
+	}
 	switch {
 	case namedCall(h) != "":
 		return mark{id: namedCall(h)}
