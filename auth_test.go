@@ -160,6 +160,21 @@ func TestRejected(t *testing.T) {
 		t.Errorf("%d %q %v", status, body, err)
 	}
 	s.wantCalls(t, 1, 2)
+	s.revoke()
+	res, err := client.Get(s.api.URL)
+	if err != nil || res.StatusCode != 200 {
+		t.Fatal(res, err)
+	}
+	res.Body.Close()
+	s.wantCalls(t, 2, 4)
+	for range 3 { // on the short path
+		res, err := client.Get(s.api.URL)
+		if err != nil || res.StatusCode != 200 || res.Request.Header.Get("Authorization") != "" {
+			t.Fatal(res, err)
+		}
+		res.Body.Close()
+	}
+	s.wantCalls(t, 2, 7)
 }
 
 // TestRejectedAtOnce has a thousand requests rejected together.

@@ -174,7 +174,7 @@ func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request, s s
 	c.joinAlone()
 	c.r.rec.Terms = c.terms
 	c.r.rec.Fold(Fact{N: 1, Attempt: Attempt{Call: 1, Begun: start}})
-	c.tries, c.blind = 1, true
+	c.tries, c.blind, c.ticket = 1, true, Ticket{N: 1}
 	if err == nil {
 		c.bind(res, Ticket{N: 1}, Attempt{Ended: true}, nil)
 	}
@@ -362,7 +362,7 @@ func (c *call) run() (*http.Response, error) {
 			}
 			continue
 		}
-		if d.Action == Refresh && !c.op.over() {
+		if d.Action == Refresh && !c.renewed && !c.op.over() {
 			if err := c.renew(); err != nil {
 				return c.unrenewed(d, err)
 			}
