@@ -58,7 +58,8 @@ type Credential struct {
 	// 6749 says. Nil: nothing else.
 	Codes map[string]AuthKind
 
-	// Renewed is called after every renewal. Nil: nobody is told.
+	// Renewed is called after every renewal, when those who waited for it go on
+	// already. Nil: nobody is told.
 	Renewed func(Renewal)
 
 	mu       sync.Mutex
@@ -145,6 +146,7 @@ type token struct {
 	header []string      // the value of Authorization
 	bare   []string      // the value of a header that has no scheme
 	early  time.Duration // how long before its expiry it is renewed
+	forced string        // the origin whose rejection it was granted for; "": none
 }
 
 // newToken returns t as generation gen. A short life is not spent on being
@@ -242,6 +244,16 @@ func (c *Credential) renewable() bool { return c.Grant != nil || c.Store != nil 
 // rejected. It waits for the one renewal that there is; the end of ctx ends the
 // wait and nothing else.
 func (c *Credential) renew(ctx context.Context, held *token, origin string) (*token, error) {
+	tok, err := c.newer(ctx, held, origin)
+	if err == nil && held != nil && tok.gen == held.gen { // Replace put held there while an earlier token was renewed
+		return c.newer(ctx, held, origin)
+	}
+	return tok, err
+}
+
+// newer returns the token that the renewal under way, or one that it starts,
+// leaves behind.
+func (c *Credential) newer(ctx context.Context, held *token, origin string) (*token, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -303,7 +315,7 @@ func (c *Credential) uselessLocked(origin string, now time.Time) {
 func (c *Credential) useless(tok *token, origin string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); tok.gen == c.gen && !now.Before(c.paused[origin].until) {
+	if now := time.Now(); tok.gen == c.gen && tok.forced == origin && !now.Before(c.paused[origin].until) {
 		c.uselessLocked(origin, now)
 	}
 }
@@ -524,6 +536,7 @@ func (c *Credential) renewLocked(r *renewal, got obtained) (*token, error) {
 	if got.adopted { // nobody has tried yet whether a renewal helps
 		c.forcedBy = ""
 	}
+	c.tok.forced = c.forcedBy
 	if unchanged && r.origin != "" {
 		c.uselessLocked(r.origin, time.Now())
 		return nil, errStillRejected

@@ -131,20 +131,22 @@ func resets(h http.Header, now time.Time) time.Duration {
 			wait = max(wait, untilReset(field(h, names[1]), now))
 		}
 	}
-	for _, policy := range h.Values("Ratelimit") {
-		wait = max(wait, policyReset(policy))
+	for _, policies := range h.Values("Ratelimit") {
+		for policy := range strings.SplitSeq(policies, ",") {
+			wait = max(wait, policyReset(policy))
+		}
 	}
 	return wait
 }
 
 // untilReset reads a reset in the forms that are in use: a Go duration
-// (OpenAI), a time of RFC 3339 (Anthropic), seconds since 1970 (GitHub), or
-// seconds from now. Every other asks for no wait.
+// (OpenAI), a time of RFC 3339 (Anthropic), seconds (GitHub) or milliseconds
+// (OpenRouter) since 1970, or seconds from now. Every other asks for no wait.
 func untilReset(s string, now time.Time) time.Duration {
+	if isDigits(s) {
+		return untilNumber(s, now)
+	}
 	if d, ok := decimal(s, time.Second); ok {
-		if epoch := 1_000_000_000 * time.Second; d > epoch && d < longestWait {
-			return time.Unix(int64(d/time.Second), 0).Sub(now)
-		}
 		return d
 	}
 	if d, err := time.ParseDuration(s); err == nil {
@@ -154,6 +156,21 @@ func untilReset(s string, now time.Time) time.Duration {
 		return t.Sub(now)
 	}
 	return 0
+}
+
+// untilNumber reads 1*DIGIT: seconds from now, seconds since 1970, or
+// milliseconds since 1970, told apart by what makes sense.
+func untilNumber(s string, now time.Time) time.Duration {
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err != nil:
+		return longestWait
+	case n < 1e9:
+		return time.Duration(n) * time.Second
+	case n < 1e11:
+		return time.Unix(n, 0).Sub(now)
+	}
+	return time.UnixMilli(n).Sub(now)
 }
 
 // policyReset reads an item of the RateLimit field in the form of

@@ -1,6 +1,7 @@
 package rubicon
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"net/http"
@@ -297,4 +298,42 @@ func FuzzRetryInfo(f *testing.F) {
 			t.Errorf("%d bytes were read", len(body))
 		}
 	})
+}
+
+// TestResets: a limit of which nothing is left is waited for until it is full
+// again, in whatever form its provider tells the time.
+func TestResets(t *testing.T) {
+	now := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		header []string // name, value, ...
+		want   time.Duration
+	}{
+		{[]string{"X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "1m30s"}, 90 * time.Second},
+		{[]string{"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "17.5s"}, 17500 * time.Millisecond},
+		{[]string{"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "26ms"}, 26 * time.Millisecond},
+		{[]string{"X-Ratelimit-Remaining-Tokens", "12", "X-Ratelimit-Reset-Tokens", "17s"}, 0},
+		{[]string{"X-Ratelimit-Reset-Tokens", "17s"}, 0},
+		{[]string{"X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "60"}, time.Minute}, // Azure
+		{[]string{"Anthropic-Ratelimit-Input-Tokens-Remaining", "0", "Anthropic-Ratelimit-Input-Tokens-Reset", "2026-12-01T12:00:20Z"}, 20 * time.Second},
+		{[]string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", fmt.Sprint(now.Unix() + 40)}, 40 * time.Second},         // GitHub
+		{[]string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", fmt.Sprint(now.UnixMilli() + 41000)}, 41 * time.Second}, // OpenRouter
+		{[]string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "2"}, 2 * time.Second},                                  // Together
+		{[]string{"Ratelimit-Remaining", "0", "Ratelimit-Reset", "1"}, time.Second},
+		{[]string{"Ratelimit", `"api";r=0;t=295`}, 295 * time.Second},
+		{[]string{"Ratelimit", `"api";r=999;t=295`}, 0},
+		{[]string{"Ratelimit", `"a";r=0;t=5, "b";r=9;t=60`}, 5 * time.Second},
+		{[]string{"Ratelimit", `"a";r=5;t=60, "b";r=0`}, 0},
+		{[]string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "-5"}, 0},
+		{[]string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "soon"}, 0},
+		{[]string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "NaN"}, 0},
+		{[]string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "99999999999999999999"}, longestWait},
+	} {
+		h := http.Header{}
+		for i := 0; i < len(c.header); i += 2 {
+			h.Set(c.header[i], c.header[i+1])
+		}
+		if got := resets(h, now); got != c.want {
+			t.Errorf("%v: %v, want %v", c.header, got, c.want)
+		}
+	}
 }
