@@ -94,26 +94,28 @@ func mcpRequest(req *http.Request) string {
 	return "mcp " + field(req.Header, "Mcp-Session-Id") + " " + strconv.FormatUint(maphash.Bytes(bodySeed, text), 16)
 }
 
-// A markKey is where a marked call is found again: the same target under the
-// same credential.
-type markKey struct {
-	method, scheme, host, path, query string
-	credential                        uint64
-	id                                string
-}
+// A markKey is where a marked call is found again: a hash of the same target,
+// under the same credential, and of what names the call.
+type markKey uint64
 
 // keyOfMark returns where the call with the given id is found.
 func keyOfMark(req *http.Request, id string) markKey {
 	var h maphash.Hash
 	h.SetSeed(bodySeed)
-	for _, name := range [...]string{authorizationHeader, "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
-		h.WriteString(stableCredential(field(req.Header, name)))
+	add := func(part string) {
+		h.WriteString(part)
 		h.WriteByte(0)
 	}
-	return markKey{
-		method: req.Method, scheme: req.URL.Scheme, host: strings.ToLower(req.URL.Host),
-		path: req.URL.EscapedPath(), query: req.URL.RawQuery, credential: h.Sum64(), id: id,
+	for _, name := range [...]string{authorizationHeader, "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+		add(stableCredential(field(req.Header, name)))
 	}
+	add(req.Method)
+	add(req.URL.Scheme)
+	add(strings.ToLower(req.URL.Host))
+	add(req.URL.EscapedPath())
+	add(req.URL.RawQuery)
+	add(id)
+	return markKey(h.Sum64())
 }
 
 // stableCredential returns the part of a credential that is the same on every
@@ -138,16 +140,30 @@ func idOfHash(req *http.Request) (string, error) {
 type markedCall struct {
 	request
 	key     markKey
-	calls   int       // RoundTrips so far; under markedCalls.mu
-	running bool      // one of them is under way; under markedCalls.mu
-	seen    time.Time // when the last one ended; under markedCalls.mu
-	where   *list.Element
+	calls   int           // RoundTrips so far; under markedCalls.mu
+	running bool          // one of them is under way; under markedCalls.mu
+	seen    time.Time     // when the last one ended; under markedCalls.mu
+	where   *list.Element // in markedCalls.oldest; nil while one is under way
 }
 
-// answered reports whether the call was answered for good.
-func (c *markedCall) answered() bool {
+// outcome says what is known of the call.
+func (c *markedCall) outcome() Outcome {
 	rec := c.record()
-	return rec.settled()
+	return rec.Outcome()
+}
+
+// startsAfresh reports whether an attempt with mark m has nothing to do with
+// what became of the call before: that failed for good, as AWS's calls do when
+// they are throttled, or was answered, and whoever uses its key again asks what
+// the server remembers.
+func (m *mark) startsAfresh(o Outcome) bool {
+	switch o {
+	case Failed:
+		return true
+	case Succeeded, Incomplete:
+		return m.keyed && m.count <= 0
+	}
+	return false
 }
 
 // The bounds of what is remembered of calls that no operation holds together.
@@ -161,7 +177,7 @@ const (
 type markedCalls struct {
 	mu     sync.Mutex
 	byKey  map[markKey]*markedCall
-	oldest list.List // of *markedCall, by the time they were seen
+	oldest list.List // of *markedCall of which nothing is under way, by the time they were seen
 }
 
 // claim returns the call with mark mk that key leads to, for one more RoundTrip
@@ -176,18 +192,20 @@ func (m *markedCalls) claim(key markKey, mk *mark, now time.Time) (known *marked
 	case known == nil:
 	case known.running:
 		return known, true
-	case now.Sub(known.seen) > longMarked, mk.keyed && mk.count <= 0 && known.answered():
-		m.dropLocked(known) // who uses a key again after the answer asks what its server remembers
+	case now.Sub(known.seen) > longMarked, mk.startsAfresh(known.outcome()):
+		m.dropLocked(known)
 		known = nil
 	}
-	if known == nil {
-		if mk.hash {
-			return nil, false
-		}
+	switch {
+	case known != nil:
+		m.oldest.Remove(known.where)
+	case mk.hash:
+		return nil, false
+	default:
 		known = &markedCall{key: key}
-		m.addLocked(known, now)
+		m.putLocked(known)
 	}
-	known.running = true
+	known.running, known.where = true, nil
 	known.calls++
 	return known, false
 }
@@ -196,21 +214,22 @@ func (m *markedCalls) claim(key markKey, mk *mark, now time.Time) (known *marked
 func (m *markedCalls) add(c *markedCall, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.addLocked(c, now)
-}
-
-func (m *markedCalls) addLocked(c *markedCall, now time.Time) {
 	if last := m.byKey[c.key]; last != nil {
 		m.dropLocked(last)
 	}
-	if len(m.byKey) >= maxMarked {
+	m.putLocked(c)
+	c.seen, c.where = now, m.oldest.PushBack(c)
+}
+
+// putLocked makes room for c. A call that is under way is not forgotten: those
+// are as many as their callers make.
+func (m *markedCalls) putLocked(c *markedCall) {
+	if m.oldest.Len() >= maxMarked {
 		m.dropLocked(m.oldest.Front().Value.(*markedCall))
 	}
 	if m.byKey == nil {
 		m.byKey = make(map[markKey]*markedCall)
 	}
-	c.seen = now
-	c.where = m.oldest.PushBack(c)
 	m.byKey[c.key] = c
 }
 
@@ -220,14 +239,16 @@ func (m *markedCalls) leave(c *markedCall, now time.Time) {
 	defer m.mu.Unlock()
 	c.running, c.seen = false, now
 	if m.byKey[c.key] == c {
-		m.oldest.MoveToBack(c.where)
+		c.where = m.oldest.PushBack(c)
 	}
 }
 
 // dropLocked forgets c.
 func (m *markedCalls) dropLocked(c *markedCall) {
 	delete(m.byKey, c.key)
-	m.oldest.Remove(c.where)
+	if c.where != nil {
+		m.oldest.Remove(c.where)
+	}
 }
 
 // claimMarked gives a call without an operation the record of the SDK's call

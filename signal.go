@@ -78,6 +78,9 @@ func (c *call) discourage() {
 		return
 	}
 	rec := c.record()
+	if rec.Outcome() == Failed { // another attempt would start afresh
+		return
+	}
 	rec.Call++
 	rec.Until = c.op.until() // the SDK may give its next attempt another deadline
 	switch d := Decide(rec, time.Now()); {

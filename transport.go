@@ -157,6 +157,10 @@ func outlives(req *http.Request) bool {
 	return isSafe(req.Method) || req.Method == http.MethodDelete && field(req.Header, "Mcp-Session-Id") != ""
 }
 
+// Format implements [fmt.Formatter]: a Transport prints as its type, whatever
+// the verb. What it remembers of requests is nobody's to read.
+func (t *Transport) Format(f fmt.State, _ rune) { io.WriteString(f, "rubicon.Transport") }
+
 // roundTripSafe makes the first attempt of a request with a safe method, which
 // needs no evidence, and goes on to the loop only if it brought no good answer.
 func (t *Transport) roundTripSafe(base http.RoundTripper, req *http.Request, s signed) (*http.Response, error) {
