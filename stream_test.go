@@ -568,3 +568,39 @@ func TestFailureIsKnownAtOnce(t *testing.T) {
 		t.Errorf("after Close: %v", op.Outcome())
 	}
 }
+
+// A counted body counts its Reads.
+type counted struct {
+	io.Reader
+	reads int
+}
+
+func (c *counted) Read(p []byte) (int, error) { c.reads++; return c.Reader.Read(p) }
+func (c *counted) Close() error               { return nil }
+
+// TestNoReadAfterTheEnd: once the end is decided, nothing below is read again.
+func TestNoReadAfterTheEnd(t *testing.T) {
+	for name, end := range map[string]func(io.ReadCloser) error{
+		"EOF":   func(b io.ReadCloser) error { _, err := io.ReadAll(b); return err },
+		"Close": func(b io.ReadCloser) error { return b.Close() },
+	} {
+		below := &counted{Reader: strings.NewReader(chatText + chatStop + chatDone)}
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			req.Body.Close()
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: below, Request: req}, nil
+		})
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://api.test", strings.NewReader("x"))
+		res, err := (&rubicon.Transport{Base: base}).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := end(res.Body); err != nil {
+			t.Fatal(err)
+		}
+		reads := below.reads
+		if n, err := res.Body.Read(make([]byte, 10)); n != 0 || err == nil || below.reads != reads {
+			t.Errorf("after %s: %d, %v, and %d further reads", name, n, err, below.reads-reads)
+		}
+		res.Body.Close()
+	}
+}
