@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -411,4 +412,136 @@ func TestSecretsOfARequest(t *testing.T) {
 	if strings.Contains(fmt.Sprint(ctx), "hushhush") {
 		t.Error("the context shows it")
 	}
+}
+
+// granting returns a grant that counts its calls and gives a token that lasts
+// for life.
+func granting(calls *int, life time.Duration) rubicon.Grant {
+	return func(context.Context, *oauth2.Token) (*oauth2.Token, error) {
+		*calls++
+		return &oauth2.Token{AccessToken: fmt.Sprint("granted-", *calls), Expiry: time.Now().Add(life)}, nil
+	}
+}
+
+// TestEarlyRenewal: a token is renewed a tenth of its life before it expires, at
+// most ten seconds.
+func TestEarlyRenewal(t *testing.T) {
+	for _, c := range []struct{ life, fresh, stale time.Duration }{
+		{time.Hour, time.Hour - 11*time.Second, time.Hour - 9*time.Second},
+		{20 * time.Second, 17 * time.Second, 19 * time.Second},
+		{time.Second, 0, 950 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			cred := rubicon.NewCredential(&oauth2.Token{AccessToken: "first", Expiry: time.Now().Add(c.life)}, granting(&calls, time.Hour))
+			time.Sleep(c.fresh)
+			if tok, err := cred.Token(); err != nil || tok.AccessToken != "first" {
+				t.Errorf("%v after %v: %v %v", c.life, c.fresh, tok, err)
+			}
+			time.Sleep(c.stale - c.fresh)
+			if tok, err := cred.Token(); err != nil || tok.AccessToken != "granted-1" {
+				t.Errorf("%v after %v: %v %v", c.life, c.stale, tok, err)
+			}
+		})
+	}
+}
+
+// TestPauseDoubles: where renewing does not help, it is tried again ever less
+// often, up to four pauses apart.
+func TestPauseDoubles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		tr := &rubicon.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) { return response(req, 401, nil, ""), nil })}
+		tr.Auth = &rubicon.Auth{Credential: rubicon.NewCredential(&oauth2.Token{AccessToken: "first"}, granting(&calls, 24*time.Hour)), Origins: []string{"https://a.example"}}
+		var at []time.Duration
+		for begun, last := time.Now(), 0; time.Since(begun) < 8*time.Minute; time.Sleep(time.Second) {
+			send(t.Context(), tr, http.MethodPost, "https://a.example", "")
+			if calls > last {
+				at, last = append(at, time.Since(begun).Round(2*time.Second)), calls
+			}
+		}
+		if fmt.Sprint(at) != "[0s 30s 1m30s 3m30s 5m30s 7m30s]" {
+			t.Errorf("renewed at %v", at)
+		}
+	})
+}
+
+// TestLateAfterReplace: a rejection of a token that was replaced since asks for
+// no renewal, and a credential holds a copy of what it was given.
+func TestLateAfterReplace(t *testing.T) {
+	calls := 0
+	own := &oauth2.Token{AccessToken: "old"}
+	c := rubicon.NewCredential(own, granting(&calls, time.Hour))
+	own.AccessToken, own.Expiry = "spoilt", time.Now().Add(-time.Hour)
+	var seen []string
+	tr := &rubicon.Transport{Auth: &rubicon.Auth{Credential: c, Origins: []string{"https://a.example"}}}
+	tr.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
+		seen = append(seen, req.Header.Get("Authorization"))
+		if len(seen) > 1 {
+			return response(req, 200, nil, ""), nil
+		}
+		next := &oauth2.Token{AccessToken: "new"}
+		if err := c.Replace(req.Context(), next); err != nil {
+			t.Error(err)
+		}
+		next.AccessToken = "spoilt"
+		return response(req, 401, nil, ""), nil
+	})
+	check(t, send(t.Context(), tr, http.MethodPost, "https://a.example", "x"), 200, nil)
+	if fmt.Sprint(seen) != "[Bearer old Bearer new]" || calls != 0 {
+		t.Errorf("%q, %d grants", seen, calls)
+	}
+}
+
+// TestWithoutGrant: a token that nobody can renew is sent, whatever the clock
+// says; one that a store may have is taken from there.
+func TestWithoutGrant(t *testing.T) {
+	past := time.Now().Add(-time.Hour)
+	for _, c := range []struct {
+		store rubicon.Store
+		want  string
+	}{
+		{nil, "[Bearer old]"},
+		{&shelf{tok: &oauth2.Token{AccessToken: "stored"}}, "[Bearer stored]"},
+	} {
+		var seen []string
+		cred := rubicon.NewCredential(&oauth2.Token{AccessToken: "old", Expiry: past}, nil)
+		cred.Store = c.store
+		tr := &rubicon.Transport{Auth: &rubicon.Auth{Credential: cred, Origins: []string{"https://a.example"}}}
+		tr.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
+			seen = append(seen, req.Header.Get("Authorization"))
+			return response(req, 200, nil, ""), nil
+		})
+		check(t, send(t.Context(), tr, http.MethodPost, "https://a.example", "x"), 200, nil)
+		if fmt.Sprint(seen) != c.want {
+			t.Errorf("%q, want %q", seen, c.want)
+		}
+	}
+}
+
+// TestTokenRequestOfItsOwnClient: a token request that goes to a listed origin,
+// by the client whose credential it renews, does not wait for itself.
+func TestTokenRequestOfItsOwnClient(t *testing.T) {
+	s := newIssuer(t)
+	conf := s.config()
+	conf.Endpoint.AuthStyle = oauth2.AuthStyleInParams // no Authorization of its own
+	grant, err := rubicon.RefreshGrant(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := rubicon.NewCredential(&oauth2.Token{AccessToken: "old", RefreshToken: "refresh-0"}, grant)
+	client := s.client(t, c)
+	auth := client.Transport.(*rubicon.Transport).Auth
+	auth.Origins = append(auth.Origins, s.auth.URL)
+	c.Client = client
+	s.answer = func(_ http.ResponseWriter, req *http.Request) bool {
+		if got := req.Header.Get("Authorization"); got != "" {
+			t.Errorf("the token request holds %q", got)
+		}
+		return false
+	}
+	if status, _, err := post(t, client, s.api.URL, "x"); status != 200 || err != nil {
+		t.Error(status, err)
+	}
+	s.wantCalls(t, 1, 2)
 }

@@ -214,6 +214,7 @@ func TestDialect(t *testing.T) {
 		{"genai for Python", []string{"X-Goog-Api-Client", "google-genai-sdk/1.0 gl-python/3.12"}, false, false},
 		{"through a proxy", append([]string{"Via", "1.1 gateway"}, goSDK...), false, false},
 		{"forwarded", append([]string{"X-Forwarded-For", "10.0.0.1"}, genai...), false, false},
+		{"forwarded, by the standard", append([]string{"Forwarded", "for=10.0.0.1"}, goSDK...), false, false},
 		{"nobody known", nil, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -93,8 +93,8 @@ func (c *call) discourage() {
 	}
 }
 
-// isForwarded reports whether a request came through a proxy, whose client is
-// not the SDK that its headers name.
+// isForwarded reports whether a request came through a proxy (RFC 9110 section
+// 7.6.3, RFC 7239), whose client is not the SDK that its headers name.
 func isForwarded(h http.Header) bool {
-	return h.Get("Via") != "" || h.Get("X-Forwarded-For") != ""
+	return field(h, "Via") != "" || field(h, "X-Forwarded-For") != "" || field(h, "Forwarded") != ""
 }
