@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -544,4 +545,143 @@ func TestTokenRequestOfItsOwnClient(t *testing.T) {
 		t.Error(status, err)
 	}
 	s.wantCalls(t, 1, 2)
+}
+
+// TestGrantsSendSafely: what a grant sends goes by TLS or stays on the machine,
+// follows no redirect, and ends with the renewal even where the grant has no
+// use for a context.
+func TestGrantsSendSafely(t *testing.T) {
+	var hits atomic.Int64
+	left := make(chan bool, 1)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	defer elsewhere.Close()
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/hang" {
+			io.Copy(io.Discard, req.Body) // only then is it noticed that the client has gone
+			<-req.Context().Done()
+			left <- true
+			return
+		}
+		http.Redirect(w, req, elsewhere.URL, http.StatusTemporaryRedirect)
+	}))
+	defer endpoint.Close()
+	for _, c := range []struct {
+		url  string
+		kind rubicon.AuthKind
+	}{
+		{endpoint.URL + "/redirect", rubicon.AuthTransient},
+		{endpoint.URL + "/hang", rubicon.AuthTransient},
+		{"http://192.0.2.1/token", rubicon.AuthMisconfigured},
+	} {
+		cred := rubicon.NewCredential(nil, func(ctx context.Context, _ *oauth2.Token) (*oauth2.Token, error) {
+			res, err := ctx.Value(oauth2.HTTPClient).(*http.Client).Post(c.url, "", strings.NewReader("hushhush"))
+			if err != nil {
+				return nil, err
+			}
+			res.Body.Close()
+			return nil, fmt.Errorf("status %d", res.StatusCode)
+		})
+		cred.Timeout = 200 * time.Millisecond
+		ended := make(chan bool)
+		cred.Renewed = func(rubicon.Renewal) { close(ended) }
+		_, err := cred.Token()
+		var failed *rubicon.AuthError
+		if !errors.As(err, &failed) || failed.Kind != c.kind {
+			t.Errorf("%s: %v", c.url, err)
+		}
+		<-ended
+	}
+	<-left
+	if hits.Load() != 0 {
+		t.Error("a token request was redirected")
+	}
+}
+
+// TestNoRefreshToken: without one there is nothing to ask with.
+func TestNoRefreshToken(t *testing.T) {
+	s := newIssuer(t)
+	grant, err := rubicon.RefreshGrant(s.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := s.client(t, rubicon.NewCredential(&oauth2.Token{AccessToken: "access-9"}, grant))
+	if _, _, err := post(t, client, s.api.URL, "x"); !errors.Is(err, rubicon.ErrReconnect) {
+		t.Errorf("told %v", err)
+	}
+	s.wantCalls(t, 0, 1)
+}
+
+// TestLeftAlone: a token endpoint that asks to be left alone is, for longer
+// than the pause.
+func TestLeftAlone(t *testing.T) {
+	s := newIssuer(t)
+	s.answer = func(w http.ResponseWriter, req *http.Request) bool {
+		w.Header().Set("Retry-After", "600")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
+	c := s.credential(t)
+	c.Pause = time.Nanosecond
+	client := s.client(t, c)
+	s.revoke()
+	for range 3 {
+		post(t, client, s.api.URL, "x")
+	}
+	s.wantCalls(t, 1, 3)
+}
+
+// TestShortLife: a token with a short life is used in it.
+func TestShortLife(t *testing.T) {
+	calls := 0
+	c := rubicon.NewCredential(&oauth2.Token{AccessToken: "short", Expiry: time.Now().Add(8 * time.Second)},
+		func(context.Context, *oauth2.Token) (*oauth2.Token, error) { calls++; return nil, nil })
+	if tok, err := c.Token(); err != nil || tok.AccessToken != "short" || calls != 0 {
+		t.Errorf("%v, %v, %d calls", tok, err, calls)
+	}
+}
+
+// A patient store tells how long it may take.
+type patientStore struct{ left time.Duration }
+
+func (s *patientStore) Update(ctx context.Context, renew func(*oauth2.Token) (*oauth2.Token, error)) error {
+	deadline, _ := ctx.Deadline()
+	s.left = time.Until(deadline)
+	_, err := renew(nil)
+	return err
+}
+
+// TestTimeToKeep: what is granted at the last moment can still be kept.
+func TestTimeToKeep(t *testing.T) {
+	store := new(patientStore)
+	c := rubicon.NewCredential(nil, func(context.Context, *oauth2.Token) (*oauth2.Token, error) {
+		return &oauth2.Token{AccessToken: "late"}, nil
+	})
+	c.Store, c.Timeout = store, time.Second
+	if _, err := c.Token(); err != nil || store.left < 3*time.Second {
+		t.Errorf("%v, %v left", err, store.left)
+	}
+}
+
+// TestExpiredBetweenAttempts: an answer that came is returned, also where the
+// token has expired since and can't be renewed for another attempt.
+func TestExpiredBetweenAttempts(t *testing.T) {
+	s := newIssuer(t)
+	s.answer = func(w http.ResponseWriter, req *http.Request) bool {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
+	s.reject = func(w http.ResponseWriter, req *http.Request) {
+		time.Sleep(400 * time.Millisecond)
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	grant, err := rubicon.RefreshGrant(s.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := s.client(t, rubicon.NewCredential(&oauth2.Token{AccessToken: "access-9", RefreshToken: "r", Expiry: time.Now().Add(300 * time.Millisecond)}, grant))
+	client.Transport.(*rubicon.Transport).Backoff = quick
+	if status, _, err := post(t, client, s.api.URL, "x"); status != 429 || err != nil {
+		t.Error(status, err)
+	}
+	s.wantCalls(t, 1, 1)
 }

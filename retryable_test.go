@@ -3,7 +3,10 @@ package rubicon_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +90,41 @@ func TestRetryableGoesOn(t *testing.T) {
 		}
 		if attempts != c.attempts {
 			t.Errorf("%+v: %d attempts", c, attempts)
+		}
+	}
+}
+
+// TestRetryableCalls: the loop above does not call again where that is of no
+// use: the operation's budget is spent, or no attempt would fare better.
+func TestRetryableCalls(t *testing.T) {
+	r := rubicontest.NewRefused()
+	defer r.Close()
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
+	defer untrusted.Close()
+	for name, c := range map[string]struct {
+		url       string
+		operation bool
+	}{
+		"budget":      {r.URL, true},
+		"certificate": {untrusted.URL, false},
+	} {
+		calls := 0
+		client := retryable(&rubicon.Transport{Base: new(http.Transport), Budget: rubicon.Budget{Attempts: 2}, Backoff: quick})
+		client.RequestLogHook = func(retryablehttp.Logger, *http.Request, int) { calls++ }
+		ctx := t.Context()
+		if c.operation {
+			ctx, _ = begin(t, rubicon.Intent{})
+		}
+		req, err := retryablehttp.NewRequestWithContext(ctx, "POST", c.url, strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Do(req)
+		var own *rubicon.Error
+		if !errors.As(err, &own) || own.Outcome != rubicon.Unsent || calls != 1 {
+			t.Errorf("%s: %d calls, %v", name, calls, err)
 		}
 	}
 }
