@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -136,10 +135,7 @@ func (c *call) outgoing(ctx context.Context) *http.Request {
 	out.Body, c.guard = c.sendBody()
 	hides := !c.terms.Safe && (c.key != "" || hidesKey(c.req.Header))
 	if hides || c.token != nil {
-		out.Header = maps.Clone(c.req.Header)
-		if out.Header == nil {
-			out.Header = make(http.Header)
-		}
+		out.Header = cloneHeader(c.req.Header)
 	}
 	if c.token != nil {
 		c.t.Auth.setCredential(out.Header, c.token)

@@ -182,7 +182,7 @@ func classifyRejection(res *http.Response, scheme string) (class Rejection, scop
 			class = RejectionRenewable
 		}
 	}
-	own := 0
+	var renews, refused bool // what the challenges of the scheme say
 	for i := range all {
 		if scheme != "" && all[i].Scheme != scheme {
 			continue
@@ -191,12 +191,12 @@ func classifyRejection(res *http.Response, scheme string) (class Rejection, scop
 		case "insufficient_scope":
 			return RejectionFinal, true
 		case "", "invalid_token":
-			own++
+			renews = true
 		default:
-			own -= maxChallenges
+			refused = true
 		}
 	}
-	if unauthorized && own > 0 {
+	if unauthorized && renews && !refused {
 		class = RejectionRenewable
 	}
 	return class, false
@@ -231,12 +231,17 @@ func (s signed) request(req *http.Request) *http.Request {
 	}
 	out := new(http.Request)
 	*out = *req
-	out.Header = maps.Clone(req.Header)
-	if out.Header == nil {
-		out.Header = make(http.Header, 1)
-	}
+	out.Header = cloneHeader(req.Header)
 	s.auth.setCredential(out.Header, s.token)
 	return out
+}
+
+// cloneHeader returns a header that can be added to, with what is in h.
+func cloneHeader(h http.Header) http.Header {
+	if h == nil {
+		return make(http.Header, 1)
+	}
+	return maps.Clone(h)
 }
 
 // accepted reports whether res says that the credential was taken, and notes

@@ -83,6 +83,21 @@ func newSite(t *testing.T, c rubicontest.Config) *site {
 	return x
 }
 
+// newUnanswered returns an address that answers no SYN, where the system can
+// have one.
+func newUnanswered(t *testing.T) *rubicontest.Unanswered {
+	t.Helper()
+	u, err := rubicontest.NewUnanswered()
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(u.Close)
+	return u
+}
+
 // noConnections waits until the connections of earlier tests have ended.
 func noConnections(t *testing.T) {
 	t.Helper()
@@ -238,11 +253,7 @@ var matrix = []row{
 		x.url = strings.Replace(x.url, x.s.Addr, r.Addr, 1)
 	}},
 	{name: "never established", protocols: h1only, slow: true, want: unconnected, setup: func(t *testing.T, x *site) {
-		u, err := rubicontest.NewUnanswered()
-		if err != nil {
-			t.Skip(err)
-		}
-		t.Cleanup(u.Close)
+		u := newUnanswered(t)
 		x.base.DialContext = (&net.Dialer{Timeout: 50 * time.Millisecond}).DialContext
 		x.url = u.URL
 	}},
@@ -605,11 +616,7 @@ func TestEvidenceO1Timeouts(t *testing.T) {
 		}
 	}
 	t.Run("no handshake of TCP", func(t *testing.T) {
-		u, err := rubicontest.NewUnanswered()
-		if err != nil {
-			t.Skip(err)
-		}
-		defer u.Close()
+		u := newUnanswered(t)
 		base := &http.Transport{DialContext: (&net.Dialer{Timeout: 2 * time.Second}).DialContext}
 		unsent(t, attempt(t, base, u.URL, 50*time.Millisecond))
 	})
